@@ -1,0 +1,56 @@
+"""Validators that name the value. NaN and infinity are never "a number"."""
+
+import math
+from collections.abc import Collection
+
+from ppadmm.errors import InputError
+
+
+def finite(name: str, value: float) -> float:
+    """Return `value` as a float, or refuse what is not a finite number."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"Expected {name} to be a number, got {value!r}.") from None
+    if not math.isfinite(number):
+        raise InputError(f"Expected {name} to be a finite number, got {value!r}.")
+    return number
+
+
+def positive(name: str, value: float) -> float:
+    """Return `value` if it is finite and > 0."""
+    number = finite(name, value)
+    if number <= 0:
+        raise InputError(f"Expected {name} > 0, got {value!r}.")
+    return number
+
+
+def non_negative(name: str, value: float) -> float:
+    """Return `value` if it is finite and ≥ 0."""
+    number = finite(name, value)
+    if number < 0:
+        raise InputError(f"Expected {name} ≥ 0, got {value!r}.")
+    return number
+
+
+def probability(name: str, value: float) -> float:
+    """Return `value` if it lies strictly between 0 and 1."""
+    number = finite(name, value)
+    if not 0 < number < 1:
+        raise InputError(f"Expected 0 < {name} < 1, got {value!r}.")
+    return number
+
+
+def count(name: str, value: int, at_least: int = 1) -> int:
+    """Return `value` if it is a whole number ≥ `at_least`."""
+    number = finite(name, value)
+    if number != int(number) or number < at_least:
+        raise InputError(f"Expected {name} to be a whole number ≥ {at_least}, got {value!r}.")
+    return int(number)
+
+
+def one_of(name: str, value: str, allowed: Collection[str]) -> str:
+    """Return `value` if it is among `allowed`."""
+    if value not in allowed:
+        raise InputError(f"Unknown {name} {value!r}; choose one of: {', '.join(allowed)}.")
+    return value

@@ -1,0 +1,57 @@
+"""Every exception that ppadmm raises on purpose.
+
+    PpadmmError
+    ├── InputError          what the caller gave cannot be used
+    │   ├── DataError       ... a table, a schema, a shard
+    │   └── GraphError      ... a network
+    ├── BudgetError         the privacy budget does not allow it
+    │   └── InfeasibleError no amount of noise reaches the target with these settings
+    ├── SolverError         a residual could not be certified; nothing was released
+    └── ProtocolError       an agent was driven out of turn, or by a malformed message
+
+Messages are one sentence that names the value and the way out.
+"""
+
+
+class PpadmmError(Exception):
+    """Base of all errors raised by ppadmm; the CLI exits with `exit_code`."""
+
+    exit_code = 1
+
+
+class InputError(PpadmmError, ValueError):
+    """What the caller gave cannot be used."""
+
+    exit_code = 2
+
+
+class DataError(InputError):
+    """A table, a schema or a shard cannot be used."""
+
+    exit_code = 3
+
+
+class GraphError(InputError):
+    """A network cannot be used."""
+
+
+class BudgetError(PpadmmError):
+    """The privacy budget does not allow it."""
+
+    exit_code = 4
+
+
+class InfeasibleError(BudgetError):
+    """No amount of noise reaches the target with these settings."""
+
+
+class SolverError(PpadmmError):
+    """A residual could not be certified; nothing was released."""
+
+    exit_code = 5
+
+
+class ProtocolError(PpadmmError):
+    """An agent was driven out of turn, or by a malformed message."""
+
+    exit_code = 6
