@@ -1,0 +1,109 @@
+"""An agent is a pure state machine: messages in, messages out.
+
+It owns no socket, clock, file or random generator. An engine asks `next()` what to do and hands
+it what arrives; the same agent runs in a simulation, on a cluster and as a networked peer.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ppadmm.algorithms import Algorithm, Heard
+from ppadmm.errors import ProtocolError
+from ppadmm.mechanisms import Release
+from ppadmm.noise import NoiseSource
+from ppadmm.privacy.ledger import Ledger
+
+
+@dataclass(frozen=True)
+class Message:
+    """What an agent tells its neighbours in one round: released values only."""
+
+    agent: int
+    round: int
+    heard: Heard
+
+
+@dataclass(frozen=True)
+class Send:
+    """Deliver `message` to every neighbour; `release` is what is new in it."""
+
+    message: Message
+    release: Release
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Nothing to do until these neighbours have spoken for this round."""
+
+    missing: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Done:
+    """All rounds are over."""
+
+
+Action: TypeAlias = Send | Wait | Done
+
+
+class Agent:
+    """Drives one algorithm through its rounds and books every release before it is made."""
+
+    def __init__(
+        self,
+        algorithm: Algorithm[Any],
+        number: int,
+        neighbours: Sequence[int],
+        ledgers: Sequence[Ledger],
+        noise: NoiseSource,
+    ) -> None:
+        self.algorithm = algorithm
+        self.number = number
+        self.neighbours = tuple(neighbours)
+        self.ledgers = tuple(ledgers)
+        self.round = 0
+        self._noise = noise
+        self._state = algorithm.init()
+        self._spoken = False
+        self._inbox: dict[int, dict[int, Heard]] = {}
+        for ledger, (charge, times) in zip(self.ledgers, algorithm.reserved, strict=True):
+            ledger.reserve(charge, times)
+
+    def next(self) -> Action:
+        """Return the next thing to do; never blocks."""
+        if self.round == self.algorithm.rounds:
+            return Done()
+        if not self._spoken:
+            return self._speak()
+        inbox = self._inbox.get(self.round, {})
+        missing = tuple(j for j in self.neighbours if j not in inbox)
+        if missing:
+            return Wait(missing)
+        self._state = self.algorithm.absorb(self._state, inbox)
+        self._inbox.pop(self.round, None)
+        self.round, self._spoken = self.round + 1, False
+        return self.next()
+
+    def receive(self, message: Message) -> None:
+        """Take in a message; one that was seen before or is out of date changes nothing."""
+        if message.agent not in self.neighbours:
+            raise ProtocolError(
+                f"Agent {self.number} got a message from {message.agent}, not a neighbour."
+            )
+        shape = self.algorithm.heard(self._state).value.shape
+        if message.heard.value.shape != shape or message.heard.total.shape != shape:
+            raise ProtocolError(
+                f"Agent {self.number} expected values of shape {shape} from {message.agent}, "
+                f"got {message.heard.value.shape}."
+            )
+        if message.round >= self.round:
+            self._inbox.setdefault(message.round, {}).setdefault(message.agent, message.heard)
+
+    def _speak(self) -> Send:
+        for ledger, charge in zip(self.ledgers, self.algorithm.charges(self._state), strict=True):
+            ledger.charge(charge)
+        self._state, release = self.algorithm.propose(self._state, self._noise)
+        self._spoken = True
+        message = Message(self.number, self.round, self.algorithm.heard(self._state))
+        return Send(message, release)

@@ -1,0 +1,90 @@
+"""Decentralised consensus ADMM, whatever makes its primal step private.
+
+    primal:  θᵢ⁺ = argmin fᵢ(θ) + 2λᵢᵀθ + η Σⱼ ‖½(θᵢ+θⱼ) − θ‖²      (released by a mechanism)
+    dual:    λᵢ⁺ = λᵢ + (η/2) Σⱼ (θᵢ⁺ − θⱼ⁺)
+
+The dual is kept as λᵢ = (η/2) Σⱼ (Sᵢ − Sⱼ) with S the running sum of all that an agent has
+released, so a message that carries (round, θ, S) makes up for any that was lost before it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ppadmm.algorithms.base import Heard, Site
+from ppadmm.mechanisms import Mechanism, Place, Release
+from ppadmm.noise import NoiseSource
+from ppadmm.privacy.events import Charge
+from ppadmm.problem.risk import Subproblem
+from ppadmm.solvers.base import Solver, Warm
+from ppadmm.typing import Array
+
+
+@dataclass(frozen=True)
+class State:
+    """An agent between rounds; arrays (R, d), or (neighbours, R, d) for what was heard."""
+
+    round: int
+    own: Heard
+    theirs: tuple[Heard, ...]
+    warm: Warm
+
+
+@dataclass(frozen=True)
+class ADMM:
+    """Consensus ADMM at one site with penalty η (R,) and regulariser weight λ̂/N (R,)."""
+
+    site: Site
+    name: str
+    rounds: int
+    eta: Array
+    weight: Array
+    solver: Solver
+    mechanism: Mechanism
+
+    @property
+    def mu(self) -> Array:
+        """Strong convexity of the subproblem: λ̂/N + 2η|B|."""
+        return self.weight + 2.0 * self.eta * self.site.degree
+
+    @property
+    def reserved(self) -> tuple[tuple[Charge, int], ...]:
+        """T releases."""
+        return tuple((charge, self.rounds) for charge in self.mechanism.charges)
+
+    def init(self) -> State:
+        """Start from θ⁰ = 0, λ⁰ = 0."""
+        zero = np.zeros((len(self.eta), self.site.risk.d))
+        heard = Heard(zero, zero)
+        warm = Warm(zero, self.site.risk.gradient(zero))
+        return State(0, heard, (heard,) * self.site.degree, warm)
+
+    def charges(self, state: State) -> tuple[Charge, ...]:
+        """Every round costs the same."""
+        return self.mechanism.charges
+
+    def subproblem(self, state: State) -> Subproblem:
+        """Return F with c = 2λᵢ − η Σⱼ (θᵢ + θⱼ), summed in order of the neighbours' numbers."""
+        linear = np.zeros_like(state.own.value)
+        for other in state.theirs:
+            linear += (state.own.total - other.total) - (state.own.value + other.value)
+        return Subproblem(self.site.risk, self.mu, self.eta[:, None] * linear)
+
+    def propose(self, state: State, noise: NoiseSource) -> tuple[State, Release]:
+        """Solve this round's subproblem through the mechanism."""
+        place = Place(self.site.agent, state.round)
+        release, warm = self.mechanism.release(
+            self.subproblem(state), self.solver, state.warm, noise, place
+        )
+        own = Heard(release.value, state.own.total + release.value)
+        return replace(state, own=own, warm=warm), release
+
+    def absorb(self, state: State, inbox: Mapping[int, Heard]) -> State:
+        """Take the neighbours' values; the dual follows from the sums."""
+        theirs = tuple(inbox[j] for j in self.site.neighbours)
+        return replace(state, round=state.round + 1, theirs=theirs)
+
+    def heard(self, state: State) -> Heard:
+        """Return the last release and the sum of all."""
+        return state.own

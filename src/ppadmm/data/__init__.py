@@ -1,0 +1,34 @@
+"""Tables, schemas with public bounds, encoding, shards, partitions, named data sets.
+
+    table ── schema ──▶ X, y ── partition ──▶ shards
+
+Everything after a `Shard` may trust that ‖x‖ ≤ 1 and y = ±1.
+"""
+
+from ppadmm.data.draft import draft_schema
+from ppadmm.data.encode import normalise_rows
+from ppadmm.data.named import NAMES, Dataset, load
+from ppadmm.data.partition import even, shards, split
+from ppadmm.data.schema import Categorical, Label, Numeric, Schema
+from ppadmm.data.shard import Matrix, Shard, Vector
+from ppadmm.data.tables import as_table, read_table
+
+__all__ = [
+    "NAMES",
+    "Categorical",
+    "Dataset",
+    "Label",
+    "Matrix",
+    "Numeric",
+    "Schema",
+    "Shard",
+    "Vector",
+    "as_table",
+    "draft_schema",
+    "even",
+    "load",
+    "normalise_rows",
+    "read_table",
+    "shards",
+    "split",
+]

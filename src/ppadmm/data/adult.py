@@ -1,0 +1,150 @@
+"""UCI Adult (census income, 1994): who earns more than 50,000 dollars a year."""
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+
+from ppadmm.data.schema import Categorical, Column, Label, Numeric, Schema
+from ppadmm.data.tables import read_table
+from ppadmm.errors import DataError
+
+RECORDS, TRAIN_RECORDS = 48_842, 35_000
+HELP = (
+    "Adult needs adult.data and adult.test (plain or .gz) from the UCI repository, or OpenML's "
+    '"adult" version 2 saved as adult.csv or adult.parquet'
+)
+_SINGLE = ("adult.csv", "adult.csv.gz", "adult.parquet")
+
+NAMES = (
+    "age",
+    "workclass",
+    "fnlwgt",
+    "education",
+    "education-num",
+    "marital-status",
+    "occupation",
+    "relationship",
+    "race",
+    "sex",
+    "capital-gain",
+    "capital-loss",
+    "hours-per-week",
+    "native-country",
+    "income",
+)
+
+# Round bounds from what the columns mean, never from the records.
+_NUMERIC: tuple[Column, ...] = (
+    Numeric("age", 0, 100),
+    Numeric("fnlwgt", 0, 1_500_000),
+    Numeric("education-num", 1, 16),
+    Numeric("capital-gain", 0, 100_000, "log"),
+    Numeric("capital-loss", 0, 5_000, "log"),
+    Numeric("hours-per-week", 0, 100),
+)
+
+
+def _group(name: str, categories: str) -> Categorical:
+    return Categorical(name, tuple(categories.split()))
+
+
+# The lists of adult.names.
+_FOUR_GROUPS: tuple[Column, ...] = (
+    _group(
+        "workclass",
+        "Private Self-emp-not-inc Self-emp-inc Federal-gov Local-gov State-gov Without-pay "
+        "Never-worked",
+    ),
+    _group(
+        "marital-status",
+        "Married-civ-spouse Divorced Never-married Separated Widowed Married-spouse-absent "
+        "Married-AF-spouse",
+    ),
+    _group(
+        "occupation",
+        "Tech-support Craft-repair Other-service Sales Exec-managerial Prof-specialty "
+        "Handlers-cleaners Machine-op-inspct Adm-clerical Farming-fishing Transport-moving "
+        "Priv-house-serv Protective-serv Armed-Forces",
+    ),
+    _group("relationship", "Wife Own-child Husband Not-in-family Other-relative Unmarried"),
+)
+_OTHER_GROUPS: tuple[Column, ...] = (
+    _group(
+        "education",
+        "Bachelors Some-college 11th HS-grad Prof-school Assoc-acdm Assoc-voc 9th 7th-8th 12th "
+        "Masters 1st-4th 10th Doctorate 5th-6th Preschool",
+    ),
+    _group("race", "White Asian-Pac-Islander Amer-Indian-Eskimo Other Black"),
+    _group("sex", "Female Male"),
+    _group(
+        "native-country",
+        "United-States Cambodia England Puerto-Rico Canada Germany "
+        "Outlying-US(Guam-USVI-etc) India Japan Greece South China Cuba Iran Honduras "
+        "Philippines Italy Poland Jamaica Vietnam Mexico Portugal Ireland France "
+        "Dominican-Republic Laos Ecuador Taiwan Haiti Columbia Hungary Guatemala Nicaragua "
+        "Scotland Thailand Yugoslavia El-Salvador Trinadad&Tobago Peru Hong "
+        "Holand-Netherlands",
+    ),
+)
+_LABEL = Label("income", positive=(">50K", ">50K."), negative=("<=50K", "<=50K."))
+
+ADULT = Schema(_NUMERIC + _FOUR_GROUPS, _LABEL)
+"""6 numeric + one-hot 8 + 7 + 14 + 6 = 41 features, and the intercept."""
+
+ADULT_ONEHOT = Schema(_NUMERIC + _FOUR_GROUPS + _OTHER_GROUPS, _LABEL)
+"""6 numeric + one-hot 99 = 105 features, and the intercept."""
+
+
+def read_adult(folder: Path) -> Any | None:
+    """Read all 48,842 records, or None where the files are not in `folder`."""
+    table = _uci(folder) or _openml(folder)
+    if table is not None and table.num_rows != RECORDS:
+        raise DataError(
+            f"Expected {RECORDS:,} Adult records in {str(folder)!r}, got {table.num_rows:,}; "
+            "download the files again."
+        )
+    return table
+
+
+def _uci(folder: Path) -> Any | None:
+    files = [_plain_or_gz(folder, name) for name in ("adult.data", "adult.test")]
+    if None in files:
+        return None
+    return _parse(b"".join(_content(file) for file in files if file))
+
+
+def _openml(folder: Path) -> Any | None:
+    file = next((folder / name for name in _SINGLE if (folder / name).is_file()), None)
+    if file is None:
+        return None
+    table = read_table(file)
+    return table.rename_columns(["income" if n == "class" else n for n in table.column_names])
+
+
+def _plain_or_gz(folder: Path, name: str) -> Path | None:
+    return next((f for f in (folder / name, folder / f"{name}.gz") if f.is_file()), None)
+
+
+def _content(file: Path) -> bytes:
+    """Return the records as lines, without the comment at the head of adult.test."""
+    try:
+        raw = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+    except (OSError, EOFError) as error:
+        raise DataError(f"Cannot read {str(file)!r}: {error}.") from None
+    return b"".join(
+        line.strip() + b"\n" for line in raw.splitlines() if line.strip() and line[:1] != b"|"
+    )
+
+
+def _parse(lines: bytes) -> Any:
+    try:
+        return pa.csv.read_csv(
+            pa.BufferReader(lines.replace(b", ", b",")),
+            read_options=pa.csv.ReadOptions(column_names=NAMES),
+            convert_options=pa.csv.ConvertOptions(null_values=["", "?"]),
+        )
+    except pa.ArrowInvalid as error:
+        raise DataError(f"The Adult files are malformed: {error}.") from None

@@ -1,0 +1,56 @@
+"""The Brazil census extract (IPUMS International): who earns more than 300 dollars a month.
+
+IPUMS forbids redistribution, so neither records nor anything computed from them is here: only
+bounds, and those are round numbers that follow from the kind of census code.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ppadmm.data.schema import Label, Numeric, Schema
+from ppadmm.errors import DataError
+
+FEATURES, TRAIN_RECORDS = 52, 35_000
+HELP = "Brazil needs ipums_brazil.dat (plain or .gz), an extract of IPUMS International (register)"
+_FILES = ("ipums_brazil.dat", "ipums_brazil.dat.gz")
+
+_DUMMY, _YES_NO = (0.0, 1.0), (1.0, 2.0)
+_BOUNDS = dict.fromkeys(range(FEATURES), _DUMMY) | {
+    **dict.fromkeys((5, 7, 13, 18, 50), _YES_NO),
+    6: (0, 10),  # counts of one digit
+    10: (0, 10),
+    11: (0, 5),
+    8: (0, 30),  # counts within a household
+    9: (0, 30),
+    12: (0, 100),  # years of age
+    49: (0, 140),  # hours a week, as top-coded by the census
+    51: (0, 100),  # a two-digit code
+}
+
+BRAZIL = Schema(
+    tuple(Numeric(f"f{j}", low, high) for j, (low, high) in sorted(_BOUNDS.items())),
+    Label("income", positive=("1",), negative=("0",)),
+)
+"""52 numeric features, and the intercept."""
+
+
+def read_brazil(folder: Path) -> Any | None:
+    """Read the extract, or None where it is not in `folder`."""
+    file = next((folder / name for name in _FILES if (folder / name).is_file()), None)
+    if file is None:
+        return None
+    cells = _numbers(file)
+    if cells.shape[1] != FEATURES + 1:
+        raise DataError(f"Expected {FEATURES + 1} columns in {str(file)!r}, got {cells.shape[1]}.")
+    names = [f"f{j}" for j in range(FEATURES)] + ["income"]
+    return pa.table(dict(zip(names, cells.T, strict=True)))
+
+
+def _numbers(file: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    try:
+        return np.loadtxt(file, ndmin=2)
+    except (ValueError, OSError, EOFError) as error:
+        raise DataError(f"Cannot read {str(file)!r}: {error}.") from None

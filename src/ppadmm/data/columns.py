@@ -1,0 +1,128 @@
+"""Arrow columns as numbers or as text, one cell at a time: no cell looks at another.
+
+Rows are counted from 1, the header not included.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ppadmm.data.shard import Vector
+from ppadmm.errors import DataError
+
+Mask = NDArray[np.bool_]
+
+
+def column(table: Any, name: str) -> Any:
+    """Column `name` as one Arrow array; dictionaries decoded, text trimmed."""
+    found = table.column_names.count(name)
+    if found != 1:
+        raise DataError(_wrong_column(name, found, table.column_names))
+    cells = pa.concat_arrays([decoded(c) for c in table.column(name).chunks] or [pa.nulls(0)])
+    if is_text(cells.type):
+        return pc.utf8_trim_whitespace(pc.cast(cells, pa.string()))
+    return cells
+
+
+def decoded(chunk: Any) -> Any:
+    """Replace dictionary codes by their values."""
+    return chunk.dictionary_decode() if pa.types.is_dictionary(chunk.type) else chunk
+
+
+def is_text(type_: Any) -> bool:
+    """Whether an Arrow type is one of its kinds of string."""
+    return str(type_) in {"string", "large_string", "string_view"}
+
+
+def is_number(type_: Any) -> bool:
+    """Whether an Arrow type is a number (a truth value counts as 0 or 1)."""
+    kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
+    return any(kind(type_) for kind in kinds)
+
+
+def parses(text: str) -> bool:
+    """Whether a text reads as a number; NaN and infinity do, and are refused later by value."""
+    try:
+        pa.scalar(text).cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def texts(cells: Any, missing: Collection[str]) -> tuple[Any, Mask]:
+    """Return the cells as text and where they are present; 1.0 reads "1"."""
+    text = cells
+    if not is_text(cells.type):
+        text = pc.cast(cells, pa.string())
+    if pa.types.is_floating(cells.type):
+        text = pc.replace_substring_regex(text, r"\.0$", "")
+    absent = pc.or_(pc.is_null(text), pc.fill_null(_among(text, missing), False))
+    return text, ~mask(absent)
+
+
+def numbers(cells: Any, name: str, missing: Collection[str]) -> tuple[Vector, Mask]:
+    """Return the cells as finite float64 and where they are present; absent cells are 0."""
+    if pa.types.is_null(cells.type):
+        return np.zeros(len(cells)), np.zeros(len(cells), dtype=bool)
+    values, present = _parsed(cells, name, missing)
+    present = present & ~_marked(values, missing)
+    bad = present & ~np.isfinite(values)
+    if bad.any():
+        raise not_a_number(name, int(np.argmax(bad)), str(values[np.argmax(bad)]))
+    return np.where(present, values, 0.0), present
+
+
+def mask(array: Any) -> Mask:
+    """Arrow booleans without nulls as a numpy mask."""
+    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def not_a_number(name: str, row: int, value: str) -> DataError:
+    """Error for cell `row` (from 0) of a numeric column."""
+    return DataError(
+        f"Column {name!r}, row {row + 1}: expected a finite number, got {value!r}; "
+        "correct the cell, leave it empty, or list the value under the schema's missing markers."
+    )
+
+
+def _among(text: Any, values: Collection[str]) -> Any:
+    return pc.is_in(text, value_set=pa.array(list(values), pa.string()))
+
+
+def _parsed(cells: Any, name: str, missing: Collection[str]) -> tuple[Vector, Mask]:
+    if is_text(cells.type):
+        text, present = texts(cells, missing)
+        return _cast(pc.if_else(pa.array(present), text, pa.scalar("0")), name), present
+    if not is_number(cells.type):
+        raise DataError(
+            f"Column {name!r} holds {cells.type}, not numbers; convert it or leave it out."
+        )
+    values = pc.fill_null(pc.cast(cells, pa.float64(), safe=False), 0.0)
+    return values.to_numpy(zero_copy_only=False), mask(pc.is_valid(cells))
+
+
+def _cast(text: Any, name: str) -> Vector:
+    try:
+        values: Vector = pc.cast(text, pa.float64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:
+        row, value = next((i, v) for i, v in enumerate(text.to_pylist()) if not parses(v))
+        raise not_a_number(name, row, value) from None
+    return values
+
+
+def _marked(values: Vector, missing: Collection[str]) -> Mask:
+    """Where a number equals a missing marker such as "-9" (or "nan")."""
+    markers = np.array([float(m) for m in missing if parses(m)])
+    marked: Mask = np.isin(values, markers)
+    return marked | np.isnan(values) if np.isnan(markers).any() else marked
+
+
+def _wrong_column(name: str, found: int, names: list[str]) -> str:
+    if found:
+        return f"The table has {found} columns named {name!r}; rename them so that one remains."
+    some = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+    return f"The table has no column {name!r}; it has: {some}."

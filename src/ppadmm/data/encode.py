@@ -1,0 +1,114 @@
+"""Columns to feature rows of norm ≤ 1.
+
+Guarantee: row i of every result depends on record i and on the (public) arguments alone, so
+changing one record changes one row.
+"""
+
+from collections.abc import Collection
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ppadmm.data.columns import Mask, texts
+from ppadmm.data.shard import Matrix, Vector, as_matrix, check_finite, row_norms, scale_rows
+from ppadmm.errors import DataError
+
+SHRINK = 1 - 1e-12
+"""Keeps a computed norm ≤ 1 whatever the order of summation."""
+
+
+def normalise_rows(X: Matrix) -> Matrix:
+    """xᵢ ← (1 − 10⁻¹²)·xᵢ/‖xᵢ‖ (n, d), dense or CSR as X is; zero rows stay.
+
+    Guarantee: every computed row norm is ≤ 1, and no row looks at another.
+    """
+    X = as_matrix(X)
+    check_finite(X)
+    # By the largest entry first: squares of very large or small entries leave float64.
+    X = _divide_rows(X, _largest(X))
+    return scale_rows(_divide_rows(X, row_norms(X)), np.full(X.shape[0], SHRINK))
+
+
+def unit_interval(x: Vector, low: float, high: float, scale: str) -> Vector:
+    """Clip to [low, high] and map to [0, 1]: (x−low)/(high−low), or log1p of both."""
+    span = high - low
+    if span == 0:
+        return np.zeros_like(x)
+    above = np.clip(x, low, high) - low
+    if scale == "log":
+        return cast(Vector, np.log1p(above) / np.log1p(span))
+    return above / span
+
+
+def category_codes(
+    cells: Any, name: str, categories: tuple[str, ...], missing: Collection[str]
+) -> tuple[NDArray[np.int64], Mask]:
+    """Return the position of each cell among `categories` and where it is present."""
+    text, present = texts(cells, missing)
+    found = pc.index_in(text, value_set=pa.array(categories, pa.string()))
+    unknown = present & ~mask_valid(found)
+    if unknown.any():
+        row = int(np.argmax(unknown))
+        raise DataError(
+            f"Column {name!r}, row {row + 1}: {text[row].as_py()!r} is not among the categories; "
+            "add it to the schema's categories or list it under its missing markers."
+        )
+    codes = np.asarray(pc.fill_null(found, 0), dtype=np.int64)
+    return np.where(present, codes, 0), present
+
+
+def signs(
+    cells: Any,
+    name: str,
+    positive: tuple[str, ...],
+    negative: tuple[str, ...],
+    missing: Collection[str],
+) -> Vector:
+    """Labels ±1 (n,); a label outside both classes, or a missing one, is refused."""
+    text, present = texts(cells, missing)
+    found = pc.index_in(text, value_set=pa.array(positive + negative, pa.string()))
+    unknown = ~(present & mask_valid(found))
+    if unknown.any():
+        row = int(np.argmax(unknown))
+        raise DataError(
+            f"Label {name!r}, row {row + 1}: {text[row].as_py()!r} is neither a positive nor a "
+            "negative class; correct it, remove the record, or add it to the schema's label."
+        )
+    return np.where(np.asarray(found, dtype=np.int64) < len(positive), 1.0, -1.0)
+
+
+def assemble(places: NDArray[np.int64], values: Vector, d: int, sparse: bool) -> Matrix:
+    """X (n, d) with X[i, places[i, k]] = values[i, k]; places (n, m) ascend along a row."""
+    n, m = places.shape
+    if not sparse:
+        X = np.zeros((n, d))
+        np.put_along_axis(X, places, values, axis=1)
+        return X
+    csr = sp.csr_array((values.ravel(), places.ravel(), np.arange(0, n * m + 1, m)), shape=(n, d))
+    csr.eliminate_zeros()
+    return cast(Matrix, csr)
+
+
+def mask_valid(array: Any) -> Mask:
+    """Where an Arrow array is not null."""
+    return np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False), dtype=np.bool_)
+
+
+def _largest(X: Matrix) -> Vector:
+    """maxⱼ |xᵢⱼ| (n,)."""
+    if isinstance(X, np.ndarray):
+        return cast(Vector, np.abs(X).max(axis=1, initial=0.0))
+    return np.asarray(abs(X).max(axis=1).todense(), dtype=np.float64).ravel()
+
+
+def _divide_rows(X: Matrix, divisors: Vector) -> Matrix:
+    """Divide, never multiply by a reciprocal: 1/x overflows for subnormal x."""
+    safe = np.where(divisors == 0, 1.0, divisors)
+    if isinstance(X, np.ndarray):
+        return X / safe[:, None]
+    data = X.data / np.repeat(safe, np.diff(X.indptr))
+    return cast(Matrix, sp.csr_array((data, X.indices, X.indptr), shape=X.shape))

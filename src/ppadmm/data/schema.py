@@ -1,0 +1,295 @@
+"""What the organisations agree on before they look at their data: columns, bounds, classes.
+
+A schema is public. Encoding a record uses the record and the schema and nothing else, so bounds
+and categories leak nothing as long as they were not read off private data (`confirmed`).
+"""
+
+import hashlib
+import json
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ppadmm.data.columns import column, numbers
+from ppadmm.data.encode import assemble, category_codes, normalise_rows, signs, unit_interval
+from ppadmm.data.shard import Matrix, Vector
+from ppadmm.data.tables import as_table
+from ppadmm.errors import DataError
+
+INTERCEPT = "intercept"
+MISSING = ("", "?")
+SPARSE_BELOW, SPARSE_ABOVE = 0.1, 200
+
+Slot: TypeAlias = tuple[NDArray[np.int64], Vector]
+"""Where a column's one entry of each row stands within its group (n,), and its value (n,)."""
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """A number with public bounds: clipped to [low, high], then mapped to [0, 1].
+
+    linear: (x − low)/(high − low);  log: log1p(x − low)/log1p(high − low).  Missing is 0.
+    """
+
+    name: str
+    low: float
+    high: float
+    scale: Literal["linear", "log"] = "linear"
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        object.__setattr__(self, "low", _bound(self.name, "low", self.low))
+        object.__setattr__(self, "high", _bound(self.name, "high", self.high))
+        if self.low > self.high or not math.isfinite(self.high - self.low):
+            raise DataError(
+                f"Column {self.name!r}: expected low ≤ high, got {self.low} and {self.high}."
+            )
+        if self.scale not in ("linear", "log"):
+            raise DataError(
+                f"Column {self.name!r}: unknown scale {self.scale!r}; choose linear or log."
+            )
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The one feature's name."""
+        return (self.name,)
+
+    def slot(self, table: Any, missing: tuple[str, ...]) -> Slot:
+        """Place 0 and the value in [0, 1]."""
+        x, present = numbers(column(table, self.name), self.name, missing)
+        values = np.where(present, unit_interval(x, self.low, self.high, self.scale), 0.0)
+        return np.zeros(len(x), dtype=np.int64), values
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """One of a public list of categories, one-hot; missing is all zeros."""
+
+    name: str
+    categories: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        categories = _strings(f"Column {self.name!r}: categories", self.categories)
+        object.__setattr__(self, "categories", categories)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """One name per category: column=category."""
+        return tuple(f"{self.name}={category}" for category in self.categories)
+
+    def slot(self, table: Any, missing: tuple[str, ...]) -> Slot:
+        """Return the place of the category, and 1 (0 if missing)."""
+        codes, present = category_codes(
+            column(table, self.name), self.name, self.categories, missing
+        )
+        return codes, present.astype(np.float64)
+
+
+Column: TypeAlias = Numeric | Categorical
+
+
+@dataclass(frozen=True)
+class Label:
+    """The column to predict: +1 for the texts in `positive`, −1 for those in `negative`."""
+
+    name: str
+    positive: tuple[str, ...]
+    negative: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        for side in ("positive", "negative"):
+            values = _strings(f"Label {self.name!r}: {side}", getattr(self, side))
+            object.__setattr__(self, side, values)
+        if both := set(self.positive) & set(self.negative):
+            raise DataError(f"Label {self.name!r}: {min(both)!r} is both positive and negative.")
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Columns, label and missing markers that all organisations share.
+
+    Rows are laid out as numeric columns, then one-hot groups, then the intercept, and scaled to
+    unit norm.
+
+    Guarantees
+    ----------
+    Row i of `encode` depends on record i and this schema alone, and has norm ≤ 1. `confirmed`
+    says that a person declared the bounds and categories to be public; where it is False they
+    were read off the data, and no run that uses them is private.
+    """
+
+    columns: tuple[Column, ...]
+    label: Label
+    missing: tuple[str, ...] = MISSING
+    confirmed: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "missing", _strings("missing", self.missing, at_least=0))
+        if not self.columns:
+            raise DataError("Expected at least one column besides the label.")
+        names = [c.name for c in self.columns] + [self.label.name]
+        if twice := _repeated(names):
+            raise DataError(f"Column {twice!r} is listed twice (the label counts); remove one.")
+        if not isinstance(self.confirmed, bool):
+            raise DataError(f"Expected confirmed to be true or false, got {self.confirmed!r}.")
+
+    @property
+    def layout(self) -> tuple[Column, ...]:
+        """Columns in the order of the features: numeric ones first."""
+        return tuple(sorted(self.columns, key=lambda c: isinstance(c, Categorical)))
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Names of the d features, the intercept last."""
+        return (*(name for c in self.layout for name in c.features), INTERCEPT)
+
+    @property
+    def dimension(self) -> int:
+        """Number of features d, the intercept included."""
+        return len(self.feature_names)
+
+    def is_sparse(self) -> bool:
+        """Whether `auto` means CSR; from the schema alone, so that all organisations agree."""
+        density = (len(self.columns) + 1) / self.dimension
+        return density < SPARSE_BELOW and self.dimension > SPARSE_ABOVE
+
+    def encode(
+        self, table: object, *, sparse: bool | Literal["auto"] = "auto"
+    ) -> tuple[Matrix, Vector]:
+        """Return X (n, d) with ‖xᵢ‖ ≤ 1 and y (n,) in {−1, +1}; other columns are ignored."""
+        arrow = as_table(table)
+        return self.encode_features(arrow, sparse=sparse), self.encode_label(arrow)
+
+    def encode_features(self, table: object, *, sparse: bool | Literal["auto"] = "auto") -> Matrix:
+        """Return X (n, d) with ‖xᵢ‖ ≤ 1; the table needs no label."""
+        arrow = as_table(table)
+        slots = [c.slot(arrow, self.missing) for c in self.layout]
+        ones = np.ones(arrow.num_rows)
+        starts = np.cumsum([0] + [len(c.features) for c in self.layout])
+        places = np.column_stack([p for p, _ in slots] + [np.zeros(len(ones), dtype=np.int64)])
+        values = np.column_stack([v for _, v in slots] + [ones])
+        as_csr = self.is_sparse() if sparse == "auto" else sparse
+        return normalise_rows(assemble(places + starts, values, self.dimension, as_csr))
+
+    def encode_label(self, table: object) -> Vector:
+        """Return y (n,) in {−1, +1}."""
+        at = self.label
+        cells = column(as_table(table), at.name)
+        return signs(cells, at.name, at.positive, at.negative, self.missing)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, as `from_dict` reads them and TOML spells them."""
+        return {
+            "confirmed": self.confirmed,
+            "missing": list(self.missing),
+            "label": _plain(self.label),
+            "columns": [_plain(c) for c in self.columns],
+        }
+
+    def to_toml(self) -> str:
+        """Return the text of a schema file, for a person to check and confirm."""
+        # Strings, numbers, truth values and lists of strings are spelt alike in JSON and TOML.
+        lines = [
+            f"confirmed = {_json(self.confirmed)}",
+            f"missing = {_json(self.missing)}",
+            *_toml_table("[label]", self.label),
+        ]
+        for c in self.columns:
+            lines += _toml_table("[[columns]]", c)
+        return "\n".join(lines) + "\n"
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> "Schema":
+        """Read what `to_dict` wrote; what is malformed is named."""
+        _check_keys("the schema", content, {"columns", "label"}, {"missing", "confirmed"})
+        if not isinstance(content["columns"], list | tuple):
+            raise DataError("Expected columns to be a list of tables ([[columns]]).")
+        columns = tuple(_column(entry) for entry in content["columns"])
+        label = content["label"]
+        _check_keys("the label", label, {"name", "positive", "negative"}, set())
+        options = {key: content[key] for key in ("missing", "confirmed") if key in content}
+        return cls(columns, Label(**label), **options)
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> "Schema":
+        """Read a schema file."""
+        try:
+            content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise DataError(f"There is no schema file {str(path)!r}.") from None
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise DataError(f"Cannot read the schema file {str(path)!r}: {error}.") from None
+        return cls.from_dict(content)
+
+    def digest(self) -> str:
+        """SHA-256 (hex) of the canonical JSON: organisations compare it before they start."""
+        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _column(entry: object) -> Column:
+    if isinstance(entry, Mapping) and "categories" in entry:
+        _check_keys("a categorical column", entry, {"name", "categories"}, set())
+        return Categorical(**entry)
+    _check_keys("a numeric column", entry, {"name", "low", "high"}, {"scale"})
+    return Numeric(**entry)  # type: ignore[arg-type]
+
+
+def _check_keys(what: str, entry: object, required: set[str], optional: set[str]) -> None:
+    if not isinstance(entry, Mapping):
+        raise DataError(f"Expected {what} to be a table with {', '.join(sorted(required))}.")
+    name = f" {entry['name']!r}" if "name" in entry else ""
+    if lacking := sorted(required - set(entry)):
+        raise DataError(f"In {what}{name}, {', '.join(lacking)} is missing.")
+    if unknown := sorted(set(map(str, entry)) - required - optional):
+        known = ", ".join(sorted(required | optional))
+        raise DataError(f"In {what}{name}, {unknown[0]!r} is unknown; known are: {known}.")
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not name:
+        raise DataError(f"Expected a column name, got {name!r}.")
+
+
+def _bound(name: str, which: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise DataError(f"Column {name!r}: expected {which} to be a number, got {value!r}.")
+    if not math.isfinite(value):
+        raise DataError(f"Column {name!r}: expected {which} to be finite, got {value!r}.")
+    return float(value)
+
+
+def _strings(what: str, values: object, at_least: int = 1) -> tuple[str, ...]:
+    if not isinstance(values, list | tuple) or not all(isinstance(v, str) for v in values):
+        raise DataError(f"{what}: expected a list of texts, got {values!r}.")
+    if len(values) < at_least:
+        raise DataError(f"{what}: expected at least {at_least} value, got none.")
+    if (twice := _repeated(values)) is not None:
+        raise DataError(f"{what}: {twice!r} is listed twice; remove one.")
+    return tuple(values)
+
+
+def _repeated(values: list[str] | tuple[str, ...]) -> str | None:
+    seen: set[str] = set()
+    return next((v for v in values if v in seen or seen.add(v)), None)  # type: ignore[func-returns-value]
+
+
+def _plain(part: Column | Label) -> dict[str, Any]:
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in vars(part).items()}
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _toml_table(header: str, part: Column | Label) -> list[str]:
+    return ["", header, *(f"{key} = {_json(value)}" for key, value in _plain(part).items())]

@@ -1,0 +1,152 @@
+"""One organisation's records: rows with ‖x‖ ≤ 1, enforced once."""
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias, Union, cast
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ppadmm.errors import DataError
+
+Vector: TypeAlias = NDArray[np.float64]
+# A union of strings keeps scipy releases whose csr_array is not subscriptable at run time.
+Matrix: TypeAlias = Union[NDArray[np.float64], "sp.csr_array[np.float64, tuple[int, int]]"]
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Records X (n, d), dense or CSR, with labels y (n,) in {−1, +1}.
+
+    Guarantees
+    ----------
+    Every value is finite, every computed row norm is ≤ 1 and every label is ±1, so that
+    the gradient of one record's loss ℓ(y·θᵀx) is bounded by the Lipschitz constant of ℓ.
+    Everything downstream trusts this and checks nothing again; the arrays are read-only.
+    """
+
+    X: Matrix
+    y: Vector
+
+    def __post_init__(self) -> None:
+        X, y = as_matrix(self.X), _as_labels(self.y)
+        _check_shapes(X, y)
+        check_finite(X)
+        _check_norms(X)
+        object.__setattr__(self, "X", _read_only(X))
+        object.__setattr__(self, "y", _frozen(y))
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return int(self.X.shape[0])
+
+    @property
+    def d(self) -> int:
+        """Number of features, the intercept included."""
+        return int(self.X.shape[1])
+
+    def signed(self) -> Matrix:
+        """V = y ⊙ X, rows v = y·x (n, d), dense or CSR as X is; ‖v‖ = ‖x‖ ≤ 1."""
+        return scale_rows(self.X, self.y)
+
+
+def as_matrix(X: object) -> Matrix:
+    """X as float64: C-contiguous (n, d), or CSR without duplicate entries."""
+    try:
+        if sp.issparse(X):
+            return _canonical(X)
+        dense = np.ascontiguousarray(cast(Any, X), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError("Expected X to hold numbers only; encode text columns first.") from None
+    if dense.ndim != 2:
+        raise DataError(f"Expected X of shape (records, features), got shape {dense.shape}.")
+    return dense
+
+
+def row_norms(X: Matrix) -> Vector:
+    """‖xᵢ‖₂ for every row (n,)."""
+    if isinstance(X, np.ndarray):
+        return cast(Vector, np.sqrt(np.einsum("ij,ij->i", X, X)))
+    squares = sp.csr_array((X.data**2, X.indices, X.indptr), shape=X.shape)
+    return np.sqrt(np.asarray(squares.sum(axis=1), dtype=np.float64).ravel())
+
+
+def scale_rows(X: Matrix, factors: Vector) -> Matrix:
+    """diag(factors)·X, dense or CSR as X is."""
+    if isinstance(X, np.ndarray):
+        return factors[:, None] * X
+    data = X.data * np.repeat(factors, np.diff(X.indptr))
+    return cast(Matrix, sp.csr_array((data, X.indices, X.indptr), shape=X.shape))
+
+
+def check_finite(X: Matrix) -> None:
+    """Refuse NaN and infinity, by row."""
+    if isinstance(X, np.ndarray):
+        bad = ~np.isfinite(X).all(axis=1)
+    else:
+        bad = np.zeros(X.shape[0], dtype=bool)
+        bad[np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))[~np.isfinite(X.data)]] = True
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(
+            f"Row {row} of X holds NaN or infinity; remove the record or mark the cell missing."
+        )
+
+
+def _canonical(X: Any) -> Matrix:
+    """CSR with sorted, unique column indices: duplicates would hide part of a row's norm."""
+    csr = sp.csr_array(X, dtype=np.float64)
+    if not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    return cast(Matrix, csr)
+
+
+def _as_labels(y: object) -> Vector:
+    try:
+        labels = np.ascontiguousarray(cast(Any, y), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError("Expected labels −1 and +1; map the two classes to them first.") from None
+    if labels.ndim != 1:
+        raise DataError(f"Expected labels of shape (records,), got shape {labels.shape}.")
+    bad = (labels != 1) & (labels != -1)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(
+            f"Expected labels −1 and +1, got {labels[row]} in row {row}; map the classes to them."
+        )
+    return labels
+
+
+def _check_shapes(X: Matrix, y: Vector) -> None:
+    if X.shape[0] != y.shape[0]:
+        raise DataError(f"Expected one label per row, got {X.shape[0]} rows and {len(y)} labels.")
+    if X.shape[0] == 0:
+        raise DataError("Expected at least 1 record, got none; leave this agent out.")
+    if X.shape[1] == 0:
+        raise DataError("Expected at least 1 feature, got none.")
+
+
+def _check_norms(X: Matrix) -> None:
+    with np.errstate(over="ignore"):
+        norms = row_norms(X)
+    row = int(np.argmax(norms))
+    if norms[row] > 1:
+        raise DataError(
+            f"Expected rows of norm ≤ 1, got norm {norms[row]} in row {row}; "
+            "pass X through normalise_rows first."
+        )
+
+
+def _frozen(a: Vector) -> Vector:
+    """Return a read-only view: the caller's own array stays writeable."""
+    view = a.view()
+    view.flags.writeable = False
+    return view
+
+
+def _read_only(X: Matrix) -> Matrix:
+    if isinstance(X, np.ndarray):
+        return _frozen(X)
+    return cast(Matrix, sp.csr_array((_frozen(X.data), X.indices, X.indptr), shape=X.shape))

@@ -1,0 +1,111 @@
+"""Noise sources. The only place in the package where randomness is drawn for a release.
+
+`SecureNoise` samples a discrete Gaussian exactly, from the operating system's entropy, through
+OpenDP. `SeededNoise` is for simulation: repeatable, hence not private.
+"""
+
+import math
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Protocol
+
+import numpy as np
+
+from ppadmm.errors import InputError
+from ppadmm.typing import Array
+
+FINENESS = 2.0**-32
+"""Grids are at most this fraction of the noise's standard deviation."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """Where noise is used: it is drawn from here, never from the order of calls."""
+
+    agent: int
+    round: int
+    purpose: str
+
+
+class NoiseSource(Protocol):
+    """Adds Gaussian noise to values."""
+
+    @property
+    def secure(self) -> bool:
+        """Whether the noise may protect real records."""
+
+    def gaussian(self, values: Array, scale: Array, grid: Array, key: Key) -> Array:
+        """Return values + N(0, scale²) per row; values (R, d), scale and grid (R,)."""
+
+
+@dataclass(frozen=True)
+class SeededNoise:
+    """Gaussian noise from NumPy, one seed per replicate. For simulation only: not private."""
+
+    seeds: tuple[int, ...]
+    secure: bool = field(default=False, init=False)
+
+    def gaussian(self, values: Array, scale: Array, grid: Array, key: Key) -> Array:
+        """Add noise that depends on (seed, agent, round, purpose) alone."""
+        rows = zip(values, scale, self.seeds, strict=True)
+        return np.stack([v + s * self._draw(seed, key, v.size) for v, s, seed in rows])
+
+    def _draw(self, seed: int, key: Key, size: int) -> Array:
+        entropy = [seed, key.agent, key.round, *key.purpose.encode()]
+        return np.random.Generator(np.random.PCG64(entropy)).standard_normal(size)
+
+
+@dataclass(frozen=True)
+class SecureNoise:
+    """Exactly sampled discrete Gaussian noise on a grid, through OpenDP.
+
+    The value itself goes through the measurement: it is rounded to the grid 2ᵏ ≤ `grid`, and
+    the sum is formed in exact arithmetic. OpenDP checks neither length nor NaN, so we do.
+    """
+
+    secure: bool = field(default=True, init=False)
+
+    def gaussian(self, values: Array, scale: Array, grid: Array, key: Key) -> Array:
+        """Release each row through `make_gaussian`; `key` is not used."""
+        if values.ndim != 2 or not len(values) == len(scale) == len(grid):
+            raise InputError(
+                f"Expected one scale and one grid per row, got values of shape {values.shape}, "
+                f"{len(scale)} scales and {len(grid)} grids."
+            )
+        if not np.isfinite(values).all():
+            raise InputError("Expected finite values to add noise to, got NaN or infinity.")
+        rows = zip(values, scale, grid, strict=True)
+        return np.stack([self._release(v, float(s), float(g)) for v, s, g in rows])
+
+    def _release(self, row: Array, scale: float, grid: float) -> Array:
+        measurement = _measurement(row.size, scale, grid_exponent(grid))
+        released = np.asarray(measurement(row.tolist()), dtype=np.float64)
+        if released.shape != row.shape or not np.isfinite(released).all():
+            raise InputError("The noise source returned a value of the wrong shape or not finite.")
+        return released
+
+
+def grid_exponent(grid: float) -> int:
+    """Return the largest k with 2ᵏ ≤ grid."""
+    if not grid > 0.0 or not math.isfinite(grid):
+        raise InputError(f"Expected grid > 0, got {grid!r}.")
+    return math.frexp(grid)[1] - 1
+
+
+@cache
+def _measurement(size: int, scale: float, k: int) -> Any:
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    domain = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=size)
+    return dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=scale, k=k)
+
+
+def total_variation(size: int, scale: float, grid: float) -> float:
+    """Bound the distance of a discrete Gaussian on grid g from a rounded continuous one.
+
+    d·g²/(8σ²) for d coordinates (docs/privacy.md, section 6), for any g ≤ σ.
+    """
+    if grid > scale:
+        raise InputError(f"Expected grid ≤ scale, got {grid!r} > {scale!r}.")
+    return size * (grid / scale) ** 2 / 8.0

@@ -1,0 +1,179 @@
+"""From events to (ε, δ): three bounds, each valid for a whole run, the smallest is reported.
+
+Statements and proofs: docs/privacy.md. In short, for T releases of one agent,
+
+- Theorem A (κ < 1, 1 < α < 1 + 1/κ)
+      RDP(α) ≤ α·s²/(2σ²) + (r/2)·[κ²/(1−κ) + (α−1)κ²/(1−(α−1)κ)],
+- Theorem B (any κ, α > 1)
+      RDP(α) ≤ log(1+κ) + α·s²/(2σ²) + log(2Φ((α−1)s/σ))/(α−1),
+- Theorem C (the run as one Gaussian mechanism, outside an event of probability d')
+      δ(ε) ≤ d' + δ_Gauss(ε − ε_κ; m).
+
+A and B are added up over rounds order by order and converted; C speaks of the run at once.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import log_ndtr
+from scipy.stats import chi2
+
+from ppadmm import checks
+from ppadmm.privacy.events import (
+    Approximate,
+    Event,
+    Gaussian,
+    NonPrivate,
+    ObjectivePerturbation,
+    Tally,
+)
+from ppadmm.privacy.gaussian import gdp_delta, gdp_epsilon
+from ppadmm.typing import Array
+
+VERSION = "1"
+"""Changes whenever the same events could give another ε."""
+
+ORDERS: Array = 1.0 + np.geomspace(1e-4, 1e7, 320)
+SLACK = 1e-3
+"""Share of δ set aside for events of kind `Approximate`."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An (ε, δ) claim and the theorem that gives it."""
+
+    epsilon: float
+    delta: float
+    theorem: str
+
+
+def rdp(event: Event, orders: Array) -> Array:
+    """Return a bound on the Rényi divergence of one event at each order."""
+    match event:
+        case Gaussian(ratio):
+            return orders * ratio**2 / 2.0
+        case ObjectivePerturbation():
+            return np.minimum(theorem_a(event, orders), theorem_b(event, orders))
+        case Approximate():
+            return np.zeros_like(orders)
+        case NonPrivate():
+            return np.full_like(orders, math.inf)
+
+
+def theorem_a(event: ObjectivePerturbation, orders: Array) -> Array:
+    """Theorem A at each order; infinite where it does not apply."""
+    kappa, lam = event.kappa, orders - 1.0
+    bound = np.full_like(orders, math.inf)
+    if kappa >= 1.0:
+        return bound
+    ok = lam * kappa < 1.0
+    curvature = kappa**2 / (1.0 - kappa) + lam[ok] * kappa**2 / (1.0 - lam[ok] * kappa)
+    bound[ok] = orders[ok] * event.ratio**2 / 2.0 + event.rank / 2.0 * curvature
+    return bound
+
+
+def theorem_b(event: ObjectivePerturbation, orders: Array) -> Array:
+    """Theorem B at each order."""
+    lam = orders - 1.0
+    fold = (math.log(2.0) + log_ndtr(lam * event.ratio)) / lam
+    return np.asarray(math.log1p(event.kappa) + orders * event.ratio**2 / 2.0 + fold)
+
+
+def total_rdp(tally: Tally, orders: Array) -> Array:
+    """Add the Rényi divergences of every event, order by order."""
+    total = np.zeros_like(orders)
+    for event, times in tally.counts:
+        total = total + times * rdp(event, orders)
+    return total
+
+
+def rdp_to_epsilon(order: Array, divergence: Array, delta: float) -> Array:
+    """ε = RDP(α) + log(1 − 1/α) − (log δ + log α)/(α − 1) (Canonne, Kamath & Steinke 2020)."""
+    lam = order - 1.0
+    epsilon = divergence + np.log(lam / order) - (math.log(delta) + np.log(order)) / lam
+    return np.maximum(epsilon, 0.0)
+
+
+def rdp_to_log_delta(order: Array, divergence: Array, epsilon: float) -> Array:
+    """log δ = (α−1)(RDP(α) − ε + log(1 − 1/α)) − log α, the same conversion solved for δ."""
+    lam = order - 1.0
+    return np.asarray(lam * (divergence - epsilon + np.log(lam / order)) - np.log(order))
+
+
+def epsilon(tally: Tally, delta: float) -> Bound:
+    """Return the smallest ε that the theorems give for `tally` at `delta`.
+
+    With a sampler within total variation τ of the proof's, (ε, δ) for the proof's sampler is
+    (ε, δ + (1+eᵉ)τ) for the real one; a share of δ is set aside for it.
+    """
+    delta = checks.probability("delta", delta)
+    distance = sum(e.distance * k for e, k in tally.counts if isinstance(e, Approximate))
+    inner = delta * (1.0 - SLACK) if distance else delta
+    bound = min(_by_rdp(tally, inner), _by_theorem_c(tally, inner), key=lambda b: b.epsilon)
+    if distance and not distance * (1.0 + math.exp(min(bound.epsilon, 700.0))) <= SLACK * delta:
+        return Bound(math.inf, delta, "none: the sampler's grid is too coarse for this δ")
+    return Bound(bound.epsilon, delta, bound.theorem)
+
+
+def delta(tally: Tally, epsilon_: float) -> float:
+    """Return the smallest δ at which `epsilon(tally, δ)` is at most `epsilon_`; 1 if none is."""
+    target = checks.non_negative("epsilon", epsilon_)
+    low, high = math.log(1e-300), math.log1p(-1e-12)
+
+    def excess(log_delta: float) -> float:
+        return min(epsilon(tally, math.exp(log_delta)).epsilon, 1e6) - target
+
+    if excess(high) > 0:
+        return 1.0
+    if excess(low) <= 0:
+        return math.exp(low)
+    root = float(brentq(excess, low, high, xtol=1e-10))
+    return math.exp(root if excess(root) <= 0 else root + 1e-9)
+
+
+def _by_rdp(tally: Tally, delta: float) -> Bound:
+    """Minimise over all orders: a grid first, then between the best point's neighbours."""
+
+    def at(log_lam: Array) -> Array:
+        orders = 1.0 + np.exp(log_lam)
+        return rdp_to_epsilon(orders, total_rdp(tally, orders), delta)
+
+    grid = np.log(ORDERS - 1.0)
+    values = at(grid)
+    best = int(np.argmin(values))
+    if not math.isfinite(values[best]) or values[best] == 0.0:
+        return Bound(float(values[best]), delta, "A, B")
+    bracket = (grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)])
+    found = minimize_scalar(
+        lambda x: float(at(np.array([x]))[0]), bounds=bracket, method="bounded"
+    )
+    return Bound(min(float(values[best]), float(found.fun)), delta, "A, B")
+
+
+def _by_theorem_c(tally: Tally, delta: float) -> Bound:
+    """Theorem C with d' = δ/100; with no objective perturbation it is exact and needs no d'."""
+    if any(isinstance(e, NonPrivate) for e, _ in tally.counts):
+        return Bound(math.inf, delta, "C")
+    shift, tail = _curvature_shift(tally, delta / 100.0)
+    m = math.sqrt(sum(k * e.ratio**2 for e, k in _ratios(tally)))
+    if not math.isfinite(m):
+        return Bound(math.inf, delta, "C")
+    return Bound(shift + gdp_epsilon(delta - tail, m), delta, "C")
+
+
+def _curvature_shift(tally: Tally, tail: float) -> tuple[float, float]:
+    """Return ε_κ of Theorem C and the probability d' outside of which it holds."""
+    perturbed = [(e, k) for e, k in tally.counts if isinstance(e, ObjectivePerturbation)]
+    if all(e.kappa == 0.0 for e, _ in perturbed):
+        return 0.0, 0.0
+    kappa = max(e.kappa for e, _ in perturbed)
+    q = float(chi2.isf(tail, df=sum(e.rank * k for e, k in perturbed)))
+    determinant = sum(k * math.log1p(e.kappa) for e, k in perturbed)
+    cross = math.sqrt(sum(k * (e.ratio * e.kappa) ** 2 for e, k in perturbed))
+    return determinant + (kappa + kappa**2 / 2) * q + cross * math.sqrt(q), tail
+
+
+def _ratios(tally: Tally) -> list[tuple[Gaussian | ObjectivePerturbation, int]]:
+    return [(e, k) for e, k in tally.counts if isinstance(e, Gaussian | ObjectivePerturbation)]

@@ -1,0 +1,117 @@
+"""From a target (ε, δ) to noise scales: root finding that always returns the private side."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ppadmm import checks
+from ppadmm.errors import InfeasibleError
+from ppadmm.privacy import accountant
+from ppadmm.privacy.events import Approximate, Charge, Gaussian, ObjectivePerturbation, Tally
+
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The (ε, δ) that one agent may spend on a run."""
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        checks.positive("epsilon", self.epsilon)
+        checks.probability("delta", self.delta)
+
+
+@dataclass(frozen=True)
+class Step:
+    """The public constants of one perturbed step (see docs/privacy.md, section 1).
+
+    `sensitivity` s of the gradient, `kappa` = c₁/(nμ), `rank` r, `spread` Δ₂ (how far apart two
+    approximate minimisers may lie for the same noise), `distance` (total variation between the
+    sampler in use and the one in the proof).
+    """
+
+    sensitivity: float
+    kappa: float
+    rank: int
+    spread: float
+    distance: float = 0.0
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Standard deviations of the two noises, and what one release with them costs."""
+
+    sigma1: float
+    sigma2: float
+    charge: Charge
+
+
+def with_noise(step: Step, sigma1: float, sigma2: float) -> Noise:
+    """Return the cost of one release at given noise scales."""
+    second = 0.0 if step.spread == 0.0 else step.spread / sigma2
+    events = (
+        ObjectivePerturbation(step.sensitivity / sigma1, step.kappa, step.rank),
+        Gaussian(second),
+    )
+    return Noise(sigma1, sigma2, Charge(events + _approximate(step)))
+
+
+def calibrate(budget: Budget, step: Step, releases: int, share: float = 1e-3) -> Noise:
+    """Return the least noise for which `releases` releases cost at most `budget`.
+
+    `share` of the Gaussian budget m² = T[(s/σ₁)² + (Δ₂/σ₂)²] goes to the second noise.
+    Raises `InfeasibleError` if no amount of noise is enough, which happens when κ is too large.
+    """
+    checks.count("releases", releases)
+    checks.probability("share", share)
+
+    def noise(ratio: float) -> Noise:
+        first, second = ratio * math.sqrt(1.0 - share), ratio * math.sqrt(share)
+        return with_noise(step, step.sensitivity / first, step.spread / second)
+
+    def spent(ratio: float) -> float:
+        return accountant.epsilon(
+            Tally.of([noise(ratio).charge], releases), budget.delta
+        ).epsilon
+
+    return noise(largest_private(spent, budget.epsilon))
+
+
+def largest_private(spent: Callable[[float], float], target: float) -> float:
+    """Return the largest x (to a relative 1e-9) with spent(x) ≤ target; `spent` increases."""
+    low, high = 1e-9, 1.0
+    if spent(low) > target:
+        raise InfeasibleError(
+            f"No amount of noise reaches ε = {target:g}: the curvature term alone exceeds it; "
+            "choose a larger η, fewer rounds or a larger ε."
+        )
+    while spent(high) <= target:
+        low, high = high, high * 4.0
+    while high > low * (1.0 + TOLERANCE):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if spent(middle) <= target else (low, middle)
+    return low
+
+
+def is_feasible(budget: Budget, kappa: float, rank: int, releases: int) -> bool:
+    """Say whether some amount of noise reaches the budget at this κ."""
+    quiet = Charge((ObjectivePerturbation(1e-9, kappa, rank),))
+    return accountant.epsilon(Tally.of([quiet], releases), budget.delta).epsilon <= budget.epsilon
+
+
+def largest_kappa(budget: Budget, rank: int, releases: int) -> float:
+    """Return the largest κ (to a relative 1e-3) at which the budget can be reached."""
+    low, high = 0.0, 1.0
+    while is_feasible(budget, high, rank, releases):
+        low, high = high, 2.0 * high
+    while high > low * (1.0 + 1e-3) and high > 1e-15:
+        middle = (low + high) / 2.0 if low == 0.0 else math.sqrt(low * high)
+        low, high = (middle, high) if is_feasible(budget, middle, rank, releases) else (low, middle)
+    return low
+
+
+def _approximate(step: Step) -> tuple[Approximate, ...]:
+    return (Approximate(step.distance),) if step.distance else ()

@@ -1,0 +1,90 @@
+"""What was released, as frozen values. Algorithms emit them; accountants consume them.
+
+An event speaks of *one agent's* records. All constants come from public bounds; none is read
+from records.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ppadmm import checks
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """A value of ℓ₂ sensitivity Δ released with N(0, σ²I): `ratio` = Δ/σ."""
+
+    ratio: float
+
+    def __post_init__(self) -> None:
+        checks.non_negative("ratio", self.ratio)
+
+
+@dataclass(frozen=True)
+class ObjectivePerturbation:
+    """The exact minimiser of F(θ) + bᵀθ, b ~ N(0, σ²I), F μ-strongly convex.
+
+    `ratio` = s/σ with s the sensitivity of ∇F, `kappa` = c₁/(nμ), and `rank` the rank of the
+    change of the Hessian (2 when a record is replaced, 1 when its loss is zeroed out).
+    """
+
+    ratio: float
+    kappa: float
+    rank: int = 2
+
+    def __post_init__(self) -> None:
+        checks.non_negative("ratio", self.ratio)
+        checks.non_negative("kappa", self.kappa)
+        checks.count("rank", self.rank)
+
+
+@dataclass(frozen=True)
+class Approximate:
+    """The sampler that ran is within total variation `distance` of the one in the proof."""
+
+    distance: float
+
+    def __post_init__(self) -> None:
+        checks.non_negative("distance", self.distance)
+
+
+@dataclass(frozen=True)
+class NonPrivate:
+    """A value released without noise."""
+
+
+Event: TypeAlias = Gaussian | ObjectivePerturbation | Approximate | NonPrivate
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What one release costs: events that happen together."""
+
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Events with how often each happened, in order of first appearance.
+
+    The order of adaptive composition does not matter to any bound used here.
+    """
+
+    counts: tuple[tuple[Event, int], ...] = ()
+
+    @classmethod
+    def of(cls, charges: Iterable[Charge], times: int = 1) -> "Tally":
+        """Count the events of `charges`, the whole list repeated `times` times."""
+        counts: dict[Event, int] = {}
+        for charge in charges:
+            for event in charge.events:
+                counts[event] = counts.get(event, 0) + times
+        return cls(tuple(counts.items()))
+
+    def plus(self, charge: Charge) -> "Tally":
+        """Return the tally after one more charge."""
+        counts = dict(self.counts)
+        for event in charge.events:
+            counts[event] = counts.get(event, 0) + 1
+        return Tally(tuple(counts.items()))

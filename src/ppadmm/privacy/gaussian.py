@@ -1,0 +1,24 @@
+"""The privacy profile of the Gaussian mechanism (Balle & Wang 2018; Dong, Roth & Su 2022)."""
+
+import math
+
+from scipy.optimize import brentq
+from scipy.special import log_ndtr
+
+
+def gdp_delta(epsilon: float, m: float) -> float:
+    """δ(ε) of a Gaussian mechanism with Δ/σ = m: Φ(m/2 − ε/m) − eᵉ Φ(−m/2 − ε/m)."""
+    if m == 0.0:
+        return max(0.0, -math.expm1(epsilon))
+    above = float(log_ndtr(m / 2 - epsilon / m))
+    below = epsilon + float(log_ndtr(-m / 2 - epsilon / m))
+    return math.exp(above) * -math.expm1(min(below - above, 0.0))
+
+
+def gdp_epsilon(delta: float, m: float) -> float:
+    """Return the smallest ε ≥ 0 at which a Gaussian mechanism with Δ/σ = m has δ(ε) ≤ δ."""
+    if gdp_delta(0.0, m) <= delta:
+        return 0.0
+    high = m * (m / 2 + math.sqrt(-2.0 * math.log(delta))) + 1e-12
+    root = float(brentq(lambda e: gdp_delta(e, m) - delta, 0.0, high, xtol=1e-15, rtol=1e-13))
+    return root * (1.0 + 1e-12) + 1e-15

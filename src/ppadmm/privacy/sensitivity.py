@@ -1,0 +1,49 @@
+"""The public constants of a perturbed step, from declared bounds and never from records."""
+
+import math
+
+from ppadmm import checks
+from ppadmm.noise import FINENESS, total_variation
+from ppadmm.privacy.calibration import Step
+
+ADJACENCIES = ("replace-one", "zero-out")
+MARGIN = 2.0**-10
+"""Relative room in β and in Δ₂ for rounding noise and values to their grids."""
+
+
+def perturbed_step(
+    *,
+    lipschitz: float,
+    smoothness: float,
+    n: int,
+    d: int,
+    mu: float,
+    beta: float,
+    adjacency: str = "replace-one",
+) -> Step:
+    """Return s, κ, r, Δ₂ and the sampler's distance for one step of an agent with n records.
+
+    Replacing a record moves the gradient by at most s = 2G/n and changes the Hessian by rank 2;
+    zeroing out its loss, by G/n and rank 1. κ = c₁/(nμ) either way. Two points with residual ≤ β
+    for the same noise lie within Δ₂ = 2β/μ of each other, here with room for the two grids.
+    """
+    checks.one_of("adjacency", adjacency, ADJACENCIES)
+    checks.positive("strong convexity μ", mu)
+    replaced = adjacency == "replace-one"
+    return Step(
+        sensitivity=(2.0 if replaced else 1.0) * lipschitz / n,
+        kappa=smoothness / (n * mu),
+        rank=2 if replaced else 1,
+        spread=2.0 * beta * (1.0 + MARGIN) ** 2 / mu,
+        distance=2.0 * total_variation(d, 1.0, FINENESS),
+    )
+
+
+def objective_grid(sigma: float, beta: float, d: int) -> float:
+    """Return a grid for b: fine against σ₁, and √d·g/2 within the margin of β."""
+    return min(FINENESS * sigma, 2.0 * MARGIN * beta / math.sqrt(d))
+
+
+def output_grid(sigma: float, beta: float, mu: float, d: int) -> float:
+    """Return a grid for the release: fine against σ₂, and √d·g within the margin of Δ₂."""
+    return min(FINENESS * sigma, 2.0 * MARGIN * beta / (mu * math.sqrt(d)))

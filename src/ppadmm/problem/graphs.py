@@ -1,0 +1,183 @@
+"""Communication networks: who talks to whom."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from math import log
+from pathlib import Path
+from typing import Any
+
+from ppadmm import checks
+from ppadmm.errors import GraphError
+
+
+@dataclass(frozen=True)
+class Graph:
+    """An undirected connected network on agents 0 … size−1, without loops.
+
+    `edges` are pairs i < j in sorted order, so equal networks compare equal.
+    """
+
+    size: int
+    edges: tuple[tuple[int, int], ...]
+    name: str = "custom"
+
+    def __post_init__(self) -> None:
+        checks.count("agents", self.size)
+        object.__setattr__(self, "edges", _canonical(self.size, self.edges))
+        adjacency: list[list[int]] = [[] for _ in range(self.size)]
+        for i, j in self.edges:
+            adjacency[i].append(j)
+            adjacency[j].append(i)
+        object.__setattr__(self, "_adjacency", tuple(tuple(sorted(a)) for a in adjacency))
+        self._require_connected()
+
+    def neighbours(self, agent: int) -> tuple[int, ...]:
+        """Return the agents that `agent` talks to, in increasing order."""
+        adjacency: tuple[tuple[int, ...], ...] = self.__dict__["_adjacency"]
+        return adjacency[agent]
+
+    def degree(self, agent: int) -> int:
+        """Return |Bᵢ|."""
+        return len(self.neighbours(agent))
+
+    @property
+    def degrees(self) -> tuple[int, ...]:
+        """Return every agent's number of neighbours."""
+        return tuple(self.degree(i) for i in range(self.size))
+
+    def _require_connected(self) -> None:
+        lonely = [i for i in range(self.size) if not self.neighbours(i)]
+        if self.size > 1 and lonely:
+            raise GraphError(
+                f"Agent {lonely[0]} has no neighbour; give it at least one edge or remove it."
+            )
+        unreached = sorted(set(range(self.size)) - self._reached_from(0))
+        if unreached:
+            raise GraphError(
+                f"The network is disconnected: agents {unreached} cannot be reached from agent 0; "
+                "add an edge between the parts."
+            )
+
+    def _reached_from(self, start: int) -> set[int]:
+        reached, frontier = {start}, [start]
+        while frontier:
+            new = set(self.neighbours(frontier.pop())) - reached
+            reached |= new
+            frontier.extend(new)
+        return reached
+
+
+def _canonical(size: int, edges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    pairs = set()
+    for i, j in edges:
+        for end in (i, j):
+            if not 0 <= end < size:
+                raise GraphError(f"Edge {i}–{j} names agent {end}; agents are 0 … {size - 1}.")
+        if i == j:
+            raise GraphError(f"Edge {i}–{j} joins an agent to itself; remove it.")
+        pairs.add((min(i, j), max(i, j)))
+    return tuple(sorted(pairs))
+
+
+def _complete(size: int, seed: int, nx: Any) -> Any:
+    return nx.complete_graph(size)
+
+
+def _ring(size: int, seed: int, nx: Any) -> Any:
+    return nx.cycle_graph(size)
+
+
+def _star(size: int, seed: int, nx: Any) -> Any:
+    return nx.star_graph(size - 1)
+
+
+def _grid(size: int, seed: int, nx: Any) -> Any:
+    """Fill rows of about √size agents; the last row may be shorter."""
+    width = max(1, round(size**0.5))
+    edges = [(i, i + 1) for i in range(size - 1) if (i + 1) % width]
+    edges += [(i, i + width) for i in range(size - width)]
+    return nx.Graph(edges)
+
+
+def _erdos_renyi(size: int, seed: int, nx: Any) -> Any:
+    """Draw each edge with probability 2·ln N/N, again until the network is connected."""
+    p = min(1.0, 2.0 * log(size) / size)
+    for attempt in range(1000):
+        drawn = nx.gnp_random_graph(size, p, seed=seed * 1000 + attempt)
+        if nx.is_connected(drawn):
+            return drawn
+    raise GraphError(  # pragma: no cover - probability below 1e-100
+        f"No connected Erdős–Rényi network of {size} agents in 1000 draws; try another seed."
+    )
+
+
+def _small_world(size: int, seed: int, nx: Any) -> Any:
+    """Watts–Strogatz with four nearest neighbours and rewiring probability 0.2."""
+    if size <= 4:
+        return nx.cycle_graph(size) if size > 2 else nx.complete_graph(size)
+    return nx.connected_watts_strogatz_graph(size, 4, 0.2, tries=1000, seed=seed)
+
+
+KINDS: dict[str, Callable[[int, int, Any], Any]] = {
+    "complete": _complete,
+    "ring": _ring,
+    "star": _star,
+    "grid": _grid,
+    "erdos-renyi": _erdos_renyi,
+    "small-world": _small_world,
+}
+
+
+def make_graph(kind: str, size: int, seed: int = 0) -> Graph:
+    """Return the network called `kind` on `size` agents; random kinds follow `seed`."""
+    import networkx as nx
+
+    checks.one_of("graph", kind, KINDS)
+    checks.count("agents", size)
+    if size == 1:
+        return Graph(1, (), kind)
+    drawn = nx.Graph(KINDS[kind](size, seed, nx))
+    edges = [(int(i), int(j)) for i, j in drawn.edges if i != j]
+    return Graph(size, tuple(edges), kind)
+
+
+def read_edges(path: str | Path, size: int | None = None) -> Graph:
+    """Read a network from a text file with one edge `i j` per line; `#` starts a comment.
+
+    Without `size` the agents are 0 … the largest number named.
+    """
+    path = Path(path)
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise GraphError(f"Cannot read the edge list {str(path)!r}: {_reason(error)}.") from None
+    edges = [edge for k, line in enumerate(lines, 1) if (edge := _edge(path, k, line))]
+    if not edges:
+        raise GraphError(f"The edge list {str(path)!r} names no edge.")
+    largest = max(max(edge) for edge in edges)
+    return Graph(largest + 1 if size is None else size, tuple(edges), path.name)
+
+
+def _edge(path: Path, number: int, line: str) -> tuple[int, int] | None:
+    words = line.split("#")[0].replace(",", " ").split()
+    if not words:
+        return None
+    if len(words) != 2 or not all(word.isdecimal() for word in words):
+        raise GraphError(
+            f"Line {number} of {str(path)!r} is {line.strip()!r}; expected two agent numbers."
+        )
+    return int(words[0]), int(words[1])
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or "it is not a text file"
+
+
+def graph_from(kind_or_path: str, size: int, seed: int = 0) -> Graph:
+    """Return a network by kind, or from an edge-list file when the name is not a kind."""
+    if kind_or_path in KINDS:
+        return make_graph(kind_or_path, size, seed)
+    if Path(kind_or_path).suffix or "/" in kind_or_path:
+        return read_edges(kind_or_path, size)
+    checks.one_of("graph", kind_or_path, [*KINDS, "a file with one edge per line"])
+    raise AssertionError("unreachable")  # pragma: no cover
