@@ -6,7 +6,7 @@ OpenDP. `SeededNoise` is for simulation: repeatable, hence not private.
 
 import math
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -92,7 +92,7 @@ def grid_exponent(grid: float) -> int:
     return math.frexp(grid)[1] - 1
 
 
-@cache
+@lru_cache(maxsize=256)
 def _measurement(size: int, scale: float, k: int) -> Any:
     import opendp.prelude as dp
 

@@ -100,7 +100,9 @@ ADULT_ONEHOT = Schema(_NUMERIC + _FOUR_GROUPS + _OTHER_GROUPS, _LABEL)
 
 def read_adult(folder: Path) -> Any | None:
     """Read all 48,842 records, or None where the files are not in `folder`."""
-    table = _uci(folder) or _openml(folder)
+    table = _uci(folder)
+    if table is None:
+        table = _openml(folder)
     if table is not None and table.num_rows != RECORDS:
         raise DataError(
             f"Expected {RECORDS:,} Adult records in {str(folder)!r}, got {table.num_rows:,}; "

@@ -1,7 +1,8 @@
 """The Brazil census extract (IPUMS International): who earns more than 300 dollars a month.
 
-IPUMS forbids redistribution, so neither records nor anything computed from them is here: only
-bounds, and those are round numbers that follow from the kind of census code.
+IPUMS forbids redistribution, so no record is here. The extract names none of its columns: what
+kind each one is was judged from the range of its values in the extract, and its bounds were then
+rounded for that kind. They are treated as public because a census publishes its code lists.
 """
 
 from pathlib import Path
@@ -20,14 +21,14 @@ _FILES = ("ipums_brazil.dat", "ipums_brazil.dat.gz")
 _DUMMY, _YES_NO = (0.0, 1.0), (1.0, 2.0)
 _BOUNDS = dict.fromkeys(range(FEATURES), _DUMMY) | {
     **dict.fromkeys((5, 7, 13, 18, 50), _YES_NO),
-    6: (0, 10),  # counts of one digit
+    6: (0, 10),  # small counts
     10: (0, 10),
     11: (0, 5),
     8: (0, 30),  # counts within a household
     9: (0, 30),
-    12: (0, 100),  # years of age
-    49: (0, 140),  # hours a week, as top-coded by the census
-    51: (0, 100),  # a two-digit code
+    12: (0, 100),  # apparently years of age
+    49: (0, 168),  # apparently hours worked in a week
+    51: (0, 100),  # a number of two digits
 }
 
 BRAZIL = Schema(

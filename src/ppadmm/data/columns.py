@@ -25,6 +25,8 @@ def column(table: Any, name: str) -> Any:
     cells = pa.concat_arrays([decoded(c) for c in table.column(name).chunks] or [pa.nulls(0)])
     if is_text(cells.type):
         return pc.utf8_trim_whitespace(pc.cast(cells, pa.string()))
+    if pa.types.is_nested(cells.type) or "binary" in str(cells.type):
+        raise not_a_cell(name, cells.type)
     return cells
 
 
@@ -89,6 +91,13 @@ def not_a_number(name: str, row: int, value: str) -> DataError:
     )
 
 
+def not_a_cell(name: str, type_: Any) -> DataError:
+    """Error for a column of dates, lists, bytes, …."""
+    return DataError(
+        f"Column {name!r} holds {type_}, neither numbers nor text; convert it or leave it out."
+    )
+
+
 def _among(text: Any, values: Collection[str]) -> Any:
     return pc.is_in(text, value_set=pa.array(list(values), pa.string()))
 
@@ -98,9 +107,7 @@ def _parsed(cells: Any, name: str, missing: Collection[str]) -> tuple[Vector, Ma
         text, present = texts(cells, missing)
         return _cast(pc.if_else(pa.array(present), text, pa.scalar("0")), name), present
     if not is_number(cells.type):
-        raise DataError(
-            f"Column {name!r} holds {cells.type}, not numbers; convert it or leave it out."
-        )
+        raise not_a_cell(name, cells.type)
     values = pc.fill_null(pc.cast(cells, pa.float64(), safe=False), 0.0)
     return values.to_numpy(zero_copy_only=False), mask(pc.is_valid(cells))
 

@@ -7,7 +7,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ppadmm.data.columns import column, is_number, is_text, not_a_number, numbers, parses, texts
+from ppadmm.data.columns import (
+    column,
+    is_number,
+    is_text,
+    not_a_cell,
+    not_a_number,
+    numbers,
+    parses,
+    texts,
+)
 from ppadmm.data.schema import MISSING, Categorical, Column, Label, Numeric, Schema
 from ppadmm.data.tables import as_table
 from ppadmm.errors import DataError
@@ -26,6 +35,8 @@ def draft_schema(
     """
     arrow = as_table(table)
     label_ = _draft_label(column(arrow, label), label, missing)
+    for name in drop:
+        column(arrow, name)
     names = [name for name in arrow.column_names if name != label and name not in drop]
     columns = tuple(_draft_column(column(arrow, name), name, missing) for name in names)
     return Schema(columns, label_, missing, confirmed=False)
@@ -36,9 +47,7 @@ def _draft_column(cells: Any, name: str, missing: tuple[str, ...]) -> Column:
         return _draft_categorical(cells, name, missing)
     if is_number(cells.type) or pa.types.is_null(cells.type):
         return _draft_numeric(cells, name, missing)
-    raise DataError(
-        f"Column {name!r} holds {cells.type}, neither numbers nor text; convert or drop it."
-    )
+    raise not_a_cell(name, cells.type)
 
 
 def _draft_numeric(cells: Any, name: str, missing: tuple[str, ...]) -> Numeric:
@@ -69,6 +78,8 @@ def _refuse_mixed(text: Any, name: str, categories: list[str]) -> None:
 
 
 def _draft_label(cells: Any, name: str, missing: tuple[str, ...]) -> Label:
+    if pa.types.is_floating(cells.type):
+        numbers(cells, name, missing)  # refuses NaN and infinity
     text, present = texts(cells, missing)
     if not present.all():
         row = int(np.argmin(present)) + 1

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ppadmm.data.columns import Mask, texts
+from ppadmm.data.columns import Mask, mask, texts
 from ppadmm.data.shard import Matrix, Vector, as_matrix, check_finite, row_norms, scale_rows
 from ppadmm.errors import DataError
 
@@ -50,7 +50,7 @@ def category_codes(
     """Return the position of each cell among `categories` and where it is present."""
     text, present = texts(cells, missing)
     found = pc.index_in(text, value_set=pa.array(categories, pa.string()))
-    unknown = present & ~mask_valid(found)
+    unknown = present & ~mask(pc.is_valid(found))
     if unknown.any():
         row = int(np.argmax(unknown))
         raise DataError(
@@ -71,7 +71,7 @@ def signs(
     """Labels ±1 (n,); a label outside both classes, or a missing one, is refused."""
     text, present = texts(cells, missing)
     found = pc.index_in(text, value_set=pa.array(positive + negative, pa.string()))
-    unknown = ~(present & mask_valid(found))
+    unknown = ~(present & mask(pc.is_valid(found)))
     if unknown.any():
         row = int(np.argmax(unknown))
         raise DataError(
@@ -91,11 +91,6 @@ def assemble(places: NDArray[np.int64], values: Vector, d: int, sparse: bool) ->
     csr = sp.csr_array((values.ravel(), places.ravel(), np.arange(0, n * m + 1, m)), shape=(n, d))
     csr.eliminate_zeros()
     return cast(Matrix, csr)
-
-
-def mask_valid(array: Any) -> Mask:
-    """Where an Arrow array is not null."""
-    return np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
 def _largest(X: Matrix) -> Vector:

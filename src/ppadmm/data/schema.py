@@ -8,7 +8,8 @@ import hashlib
 import json
 import math
 import tomllib
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -137,7 +138,7 @@ class Schema:
         if not self.columns:
             raise DataError("Expected at least one column besides the label.")
         names = [c.name for c in self.columns] + [self.label.name]
-        if twice := _repeated(names):
+        if (twice := _repeated(names)) is not None:
             raise DataError(f"Column {twice!r} is listed twice (the label counts); remove one.")
         if not isinstance(self.confirmed, bool):
             raise DataError(f"Expected confirmed to be true or false, got {self.confirmed!r}.")
@@ -269,18 +270,19 @@ def _bound(name: str, which: str, value: object) -> float:
 
 
 def _strings(what: str, values: object, at_least: int = 1) -> tuple[str, ...]:
+    """Check a list of texts and trim them, as cells are trimmed."""
     if not isinstance(values, list | tuple) or not all(isinstance(v, str) for v in values):
         raise DataError(f"{what}: expected a list of texts, got {values!r}.")
     if len(values) < at_least:
         raise DataError(f"{what}: expected at least {at_least} value, got none.")
-    if (twice := _repeated(values)) is not None:
+    trimmed = tuple(v.strip() for v in values)
+    if (twice := _repeated(trimmed)) is not None:
         raise DataError(f"{what}: {twice!r} is listed twice; remove one.")
-    return tuple(values)
+    return trimmed
 
 
-def _repeated(values: list[str] | tuple[str, ...]) -> str | None:
-    seen: set[str] = set()
-    return next((v for v in values if v in seen or seen.add(v)), None)  # type: ignore[func-returns-value]
+def _repeated(values: Sequence[str]) -> str | None:
+    return next((value for value, times in Counter(values).items() if times > 1), None)
 
 
 def _plain(part: Column | Label) -> dict[str, Any]:
@@ -288,7 +290,8 @@ def _plain(part: Column | Label) -> dict[str, Any]:
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    # TOML refuses a bare DEL, which JSON allows.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _toml_table(header: str, part: Column | Label) -> list[str]:

@@ -1,6 +1,8 @@
 """Files and data frames as Arrow tables."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -42,20 +44,22 @@ def as_table(frame: object) -> Any:
     """
     if isinstance(frame, pa.Table):
         return frame
+    convert = _converter(frame)
     try:
-        return _converted(frame)
+        return convert(frame)
     except (pa.ArrowException, ValueError, TypeError) as error:
-        raise DataError(f"Cannot turn the data into a table: {error}.") from None
+        reason = "; ".join(str(part).rstrip(".") for part in error.args)
+        raise DataError(f"Cannot turn the data into a table: {reason}.") from None
 
 
-def _converted(frame: Any) -> Any:
+def _converter(frame: object) -> Callable[[Any], Any]:
     library = type(frame).__module__.partition(".")[0]
     if library == "pandas" and hasattr(frame, "columns"):
-        return pa.Table.from_pandas(frame, preserve_index=False)
+        return partial(pa.Table.from_pandas, preserve_index=False)
     if library == "polars" and hasattr(frame, "to_arrow"):
-        return frame.to_arrow()
+        return methodcaller("to_arrow")
     if isinstance(frame, Mapping):
-        return pa.table(dict(frame))
+        return lambda columns: pa.table(dict(columns))
     raise DataError(
         "Expected a pandas or polars frame, a dict of columns or a pyarrow table, "
         f"got {type(frame).__name__}."

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ppadmm import checks
 from ppadmm.errors import InfeasibleError
@@ -59,6 +60,7 @@ def with_noise(step: Step, sigma1: float, sigma2: float) -> Noise:
     return Noise(sigma1, sigma2, Charge(events + _approximate(step)))
 
 
+@lru_cache(maxsize=4096)
 def calibrate(budget: Budget, step: Step, releases: int, share: float = 1e-3) -> Noise:
     """Return the least noise for which `releases` releases cost at most `budget`.
 

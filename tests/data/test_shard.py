@@ -1,0 +1,114 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+
+from ppadmm.data import Shard, normalise_rows
+from ppadmm.errors import DataError
+
+matrices = arrays(
+    np.float64,
+    array_shapes(min_dims=2, max_dims=2, max_side=12),
+    elements=st.floats(allow_nan=False, allow_infinity=False),
+)
+small = np.array([[0.6, 0.0, 0.3], [0.0, 0.0, 0.0], [0.0, -1.0, 0.0]])
+labels = np.array([1.0, -1.0, -1.0])
+
+
+@given(matrices)
+def test_normalised_rows_make_a_shard(X):
+    dense = normalise_rows(X)
+    sparse = normalise_rows(sp.csr_array(X))
+    shard = Shard(dense, np.ones(len(X)))
+    assert Shard(sparse, np.ones(len(X))).n == shard.n == len(X)
+    assert np.allclose(sparse.toarray(), dense, atol=1e-15)
+    norms = np.linalg.norm(dense, axis=1)
+    assert (norms <= 1).all()
+    assert np.allclose(norms[np.abs(X).max(axis=1) > 0], 1)
+
+
+@given(matrices, st.data())
+def test_normalising_looks_at_one_row_only(X, data):
+    rows = data.draw(st.lists(st.integers(0, len(X) - 1), min_size=1))
+    assert np.array_equal(normalise_rows(X)[rows], normalise_rows(X[rows]))
+
+
+def test_zero_rows_stay_zero():
+    assert not normalise_rows(np.zeros((2, 3))).any()
+    assert normalise_rows(sp.csr_array((2, 3))).nnz == 0
+
+
+def test_many_features_still_have_norm_at_most_one():
+    X = np.random.default_rng(0).standard_normal((3, 20_000))
+    Shard(normalise_rows(X), np.ones(3))
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array, sp.csr_matrix, sp.coo_array])
+def test_shape_and_signed_rows(make):
+    shard = Shard(make(small), labels)
+    V = shard.signed()
+    dense = V if isinstance(V, np.ndarray) else V.toarray()
+    assert (shard.n, shard.d) == (3, 3)
+    assert isinstance(V, type(shard.X))
+    assert np.array_equal(dense, labels[:, None] * small)
+    assert np.array_equal(V @ np.ones(3), labels * small.sum(axis=1))
+
+
+def test_dense_rows_are_contiguous_float64():
+    shard = Shard(np.asfortranarray(small, dtype=np.float32) / 2, [1, -1, 1])
+    assert shard.X.flags.c_contiguous
+    assert shard.X.dtype == shard.y.dtype == np.float64
+
+
+def test_a_shard_is_read_only_and_the_callers_array_is_not():
+    mine = small.copy()
+    for shard in (Shard(mine, labels), Shard(sp.csr_array(mine), labels)):
+        values = shard.X if isinstance(shard.X, np.ndarray) else shard.X.data
+        with pytest.raises(ValueError, match="read-only"):
+            values[0] = 9.0
+    mine[0, 0] = 0.5
+
+
+def test_sparse_duplicates_cannot_hide_a_norm():
+    X = sp.csr_array((np.array([0.9, 0.9]), np.array([0, 0]), np.array([0, 2])), shape=(1, 1))
+    with pytest.raises(DataError, match=r"norm 1\.8 in row 0"):
+        Shard(X, [1.0])
+
+
+def test_norm_has_no_tolerance():
+    Shard(np.array([[1.0]]), [1])
+    with pytest.raises(DataError, match=r"norm 1\.0000000000000002 in row 1; pass X through norm"):
+        Shard(np.array([[0.0], [np.nextafter(1, 2)]]), [1, 1])
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_non_finite_values_are_refused(make, bad):
+    X = small.copy()
+    X[2, 1] = bad
+    with pytest.raises(DataError, match="Row 2 of X holds NaN or infinity"):
+        Shard(make(X), labels)
+    with pytest.raises(DataError, match="Row 2 of X"):
+        normalise_rows(make(X))
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (small[0], labels, r"shape \(records, features\), got shape \(3,\)"),
+        (small, labels[:2], "3 rows and 2 labels"),
+        (small, labels[:, None], r"labels of shape \(records,\)"),
+        (small, [1, 0, 1], r"got 0\.0 in row 1"),
+        (small, [1, np.nan, 1], "got nan in row 1"),
+        (small, ["a", "b", "c"], "map the two classes"),
+        ([["a"]], [1], "numbers only"),
+        (np.zeros((0, 3)), [], "at least 1 record"),
+        (np.zeros((1, 0)), [1], "at least 1 feature"),
+        (np.full((1, 1), 1e300), [1], "norm inf"),
+    ],
+)
+def test_bad_shards_are_refused_by_name(X, y, message):
+    with pytest.raises(DataError, match=message):
+        Shard(X, y)
