@@ -53,6 +53,11 @@ class ADMM:
         """T releases."""
         return tuple((charge, self.rounds) for charge in self.mechanism.charges)
 
+    @property
+    def scales(self) -> dict[str, Array]:
+        """The mechanism's noises."""
+        return self.mechanism.scales
+
     def init(self) -> State:
         """Start from θ⁰ = 0, λ⁰ = 0."""
         zero = np.zeros((len(self.eta), self.site.risk.d))

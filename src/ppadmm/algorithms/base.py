@@ -51,6 +51,10 @@ class Algorithm(Protocol[S]):
     def reserved(self) -> tuple[tuple[Charge, int], ...]:
         """Per replicate, what a release costs and how many a run may make."""
 
+    @property
+    def scales(self) -> dict[str, Array]:
+        """Names and sizes (R,) of the noises in use."""
+
     def init(self) -> S:
         """Return the state before round 0; reads the records at most once."""
 

@@ -10,11 +10,10 @@ of Ding et al. (2020), whose analysis has gaps: what it claims is not a guarante
 import math
 from dataclasses import replace
 
-
 from ppadmm.algorithms.admm import ADMM
 from ppadmm.algorithms.base import Site
 from ppadmm.algorithms.settings import Settings
-from ppadmm.errors import InfeasibleError, InputError
+from ppadmm.errors import InfeasibleError
 from ppadmm.mechanisms import PerturbedMinimiser
 from ppadmm.privacy.calibration import (
     Budget,
@@ -61,8 +60,6 @@ def _step(site: Site, settings: Settings, mu: float) -> Step:
 
 
 def _proven_noise(site: Site, settings: Settings, k: int, mu: float) -> Noise:
-    if mu == 0.0:
-        raise InputError("A single agent has no neighbours; give it a regularisation > 0.")
     budget, step = settings.budgets[k], _step(site, settings, mu)
     try:
         return calibrate(budget, step, settings.rounds, settings.share)

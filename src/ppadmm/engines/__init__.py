@@ -1,0 +1,1 @@
+"""What drives agents: the only home of processes, sockets and clocks."""

@@ -1,0 +1,1 @@
+"""Frozen run specifications and what runs them."""

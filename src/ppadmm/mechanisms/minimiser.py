@@ -33,6 +33,10 @@ class Mechanism(Protocol):
     def charges(self) -> tuple[Charge, ...]:
         """What one release costs each replicate; known before any record is read."""
 
+    @property
+    def scales(self) -> dict[str, Array]:
+        """Names and sizes (R,) of the noises."""
+
     def release(
         self, sub: Subproblem, solver: Solver, start: Warm, noise: NoiseSource, place: Place
     ) -> tuple[Release, Warm]:
@@ -50,6 +54,11 @@ class ExactMinimiser:
     def charges(self) -> tuple[Charge, ...]:
         """One `NonPrivate` per replicate."""
         return (Charge((NonPrivate(),)),) * self.replicates
+
+    @property
+    def scales(self) -> dict[str, Array]:
+        """No noise."""
+        return {"sigma1": np.zeros(self.replicates), "sigma2": np.zeros(self.replicates)}
 
     def release(
         self, sub: Subproblem, solver: Solver, start: Warm, noise: NoiseSource, place: Place
@@ -79,18 +88,27 @@ class PerturbedMinimiser:
         self, sub: Subproblem, solver: Solver, start: Warm, noise: NoiseSource, place: Place
     ) -> tuple[Release, Warm]:
         """Draw b, solve, and add the second noise to the solution."""
-        d = sub.linear.shape[1]
-        sigma1, sigma2 = self._scales()
-        grid1 = np.array([objective_grid(s, self.beta, d) for s in sigma1])
-        grid2 = np.array([output_grid(s, self.beta, mu, d) for s, mu in zip(sigma2, sub.mu, strict=True)])
-        b = noise.gaussian(np.zeros_like(sub.linear), sigma1, grid1, Key(place.agent, place.round, "b"))
-        perturbed = replace(sub, linear=sub.linear + b)
-        solution = solver.solve(perturbed, start, self.beta)
-        value = noise.gaussian(solution.point, sigma2, grid2, Key(place.agent, place.round, "output"))
+        b = self._draw_linear(sub, noise, place)
+        solution = solver.solve(replace(sub, linear=sub.linear + b), start, self.beta)
+        value = self._add_noise(solution.point, sub, noise, place)
         return Release(value, self.charges), solution.warm
 
-    def _scales(self) -> tuple[Array, Array]:
-        return (
-            np.array([noise.sigma1 for noise in self.noises]),
-            np.array([noise.sigma2 for noise in self.noises]),
-        )
+    @property
+    def scales(self) -> dict[str, Array]:
+        """σ₁ of the linear term and σ₂ of the output."""
+        return {
+            "sigma1": np.array([noise.sigma1 for noise in self.noises]),
+            "sigma2": np.array([noise.sigma2 for noise in self.noises]),
+        }
+
+    def _draw_linear(self, sub: Subproblem, noise: NoiseSource, place: Place) -> Array:
+        sigma, d = self.scales["sigma1"], sub.linear.shape[1]
+        grid = np.array([objective_grid(s, self.beta, d) for s in sigma])
+        key = Key(place.agent, place.round, "linear")
+        return noise.gaussian(np.zeros_like(sub.linear), sigma, grid, key)
+
+    def _add_noise(self, point: Array, sub: Subproblem, noise: NoiseSource, place: Place) -> Array:
+        sigma, d = self.scales["sigma2"], point.shape[1]
+        pairs = zip(sigma, sub.mu, strict=True)
+        grid = np.array([output_grid(s, self.beta, mu, d) for s, mu in pairs])
+        return noise.gaussian(point, sigma, grid, Key(place.agent, place.round, "output"))

@@ -29,7 +29,7 @@ from ppadmm.privacy.events import (
     ObjectivePerturbation,
     Tally,
 )
-from ppadmm.privacy.gaussian import gdp_delta, gdp_epsilon
+from ppadmm.privacy.gaussian import gdp_epsilon
 from ppadmm.typing import Array
 
 VERSION = "1"
@@ -146,9 +146,7 @@ def _by_rdp(tally: Tally, delta: float) -> Bound:
     if not math.isfinite(values[best]) or values[best] == 0.0:
         return Bound(float(values[best]), delta, "A, B")
     bracket = (grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)])
-    found = minimize_scalar(
-        lambda x: float(at(np.array([x]))[0]), bounds=bracket, method="bounded"
-    )
+    found = minimize_scalar(lambda x: float(at(np.array([x]))[0]), bounds=bracket, method="bounded")
     return Bound(min(float(values[best]), float(found.fun)), delta, "A, B")
 
 

@@ -75,9 +75,7 @@ def calibrate(budget: Budget, step: Step, releases: int, share: float = 1e-3) ->
         return with_noise(step, step.sensitivity / first, step.spread / second)
 
     def spent(ratio: float) -> float:
-        return accountant.epsilon(
-            Tally.of([noise(ratio).charge], releases), budget.delta
-        ).epsilon
+        return accountant.epsilon(Tally.of([noise(ratio).charge], releases), budget.delta).epsilon
 
     return noise(largest_private(spent, budget.epsilon))
 

@@ -22,3 +22,14 @@ def gdp_epsilon(delta: float, m: float) -> float:
     high = m * (m / 2 + math.sqrt(-2.0 * math.log(delta))) + 1e-12
     root = float(brentq(lambda e: gdp_delta(e, m) - delta, 0.0, high, xtol=1e-15, rtol=1e-13))
     return root * (1.0 + 1e-12) + 1e-15
+
+
+def gdp_ratio(epsilon: float, delta: float) -> float:
+    """Return the largest m = Δ/σ (to a relative 1e-9) that is (ε, δ)-private."""
+    low, high = 1e-12, 1.0
+    while gdp_delta(epsilon, high) <= delta:
+        low, high = high, 2.0 * high
+    while high > low * (1.0 + 1e-9):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if gdp_delta(epsilon, middle) <= delta else (low, middle)
+    return low

@@ -47,7 +47,7 @@ class Graph:
 
     def _require_connected(self) -> None:
         lonely = [i for i in range(self.size) if not self.neighbours(i)]
-        if self.size > 1 and lonely:
+        if lonely:
             raise GraphError(
                 f"Agent {lonely[0]} has no neighbour; give it at least one edge or remove it."
             )
@@ -135,7 +135,7 @@ def make_graph(kind: str, size: int, seed: int = 0) -> Graph:
     checks.one_of("graph", kind, KINDS)
     checks.count("agents", size)
     if size == 1:
-        return Graph(1, (), kind)
+        return Graph(1, (), kind)  # refused there, by name
     drawn = nx.Graph(KINDS[kind](size, seed, nx))
     edges = [(int(i), int(j)) for i, j in drawn.edges if i != j]
     return Graph(size, tuple(edges), kind)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
 from ppadmm.data.shard import Shard
 from ppadmm.problem.losses import Loss
-from ppadmm.typing import Array
+from ppadmm.typing import Array, Rows
 
 UNIT_ROUNDOFF = 2.0**-53
 
@@ -48,8 +48,7 @@ class Risk:
     def gradient(self, theta: Array) -> Array:
         """∇f(θ); (R, d) → (R, d)."""
         slopes = self.loss.gradient(self._margins(theta))
-        total: Array = self._V.T @ slopes
-        return total.T / self.n
+        return np.asarray(self._V.T @ slopes).T / self.n
 
     def hessian(self, theta: Array) -> Array:
         """∇²f(θ) at one point; (d,) → (d, d)."""
@@ -74,16 +73,13 @@ class Risk:
 
     def _margins(self, theta: Array) -> Array:
         self.passes += len(theta)
-        product: Array = self._V @ theta.T
-        return product
+        return np.asarray(self._V @ theta.T)
 
     def _weighted_gram(self, weights: Array) -> Array:
         if issparse(self._V):
-            product = self._V.T @ (self._V * weights[:, None])
-            return np.asarray(product.todense())
+            return np.asarray(csr_array(self._V.T @ (self._V * weights[:, None])).toarray())
         half = self._V * np.sqrt(weights)[:, None]
-        dense: Array = half.T @ half
-        return dense
+        return np.asarray(half.T @ half)
 
 
 @dataclass(frozen=True)
@@ -112,18 +108,18 @@ class Subproblem:
     def gradient(self, theta: Array, risk_gradient: Array | None = None) -> Array:
         """∇F(θ), reusing ∇f(θ) where it is known; (R, d) → (R, d)."""
         data = self.risk.gradient(theta) if risk_gradient is None else risk_gradient
-        return data + self.mu[:, None] * theta + self.linear
+        return np.asarray(data + self.mu[:, None] * theta + self.linear)
 
     def hessian(self, theta: Array, replicate: int) -> Array:
         """∇²F at one replicate's point; (d,) → (d, d)."""
-        return self.risk.hessian(theta) + self.mu[replicate] * np.eye(len(theta))
+        return self.risk.hessian(theta) + float(self.mu[replicate]) * np.eye(len(theta))
 
     def rounding(self, theta: Array) -> Array:
         """Bound the floating-point error of `gradient`; (R, d) → (R,)."""
         public = self.mu * np.linalg.norm(theta, axis=1) + np.linalg.norm(self.linear, axis=1)
         return np.asarray(self.risk.rounding(theta) + 8 * UNIT_ROUNDOFF * (public + 1.0))
 
-    def restricted(self, rows: Array) -> "Subproblem":
+    def restricted(self, rows: Rows) -> "Subproblem":
         """Return the same problem for some of the replicates."""
         return Subproblem(self.risk, self.mu[rows], self.linear[rows])
 

@@ -1,0 +1,1 @@
+"""Tables, files and pictures of finished runs."""

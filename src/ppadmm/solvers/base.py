@@ -15,7 +15,7 @@ import numpy as np
 
 from ppadmm.errors import SolverError
 from ppadmm.problem.risk import Subproblem
-from ppadmm.typing import Array
+from ppadmm.typing import Array, Rows
 
 MAX_ITERATIONS = 300
 MAX_BACKTRACKS = 40
@@ -78,7 +78,7 @@ class Method(Protocol):
 class Step:
     """One accepted step of some rows: where it led and what the risk gradient did."""
 
-    rows: Array
+    rows: Rows
     theta: Array
     change: Array
     risk_change: Array
@@ -114,7 +114,7 @@ def descend(method: Method, sub: Subproblem, start: Warm, tolerance: float) -> S
     raise SolverError(_not_certified(tolerance, float(np.max(residual))))
 
 
-def _rows(memory: Any, rows: Array) -> Any:
+def _rows(memory: Any, rows: Rows) -> Any:
     return memory.restricted(rows) if hasattr(memory, "restricted") else memory
 
 

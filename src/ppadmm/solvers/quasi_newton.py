@@ -17,7 +17,7 @@ import numpy as np
 
 from ppadmm.problem.risk import Subproblem
 from ppadmm.solvers.base import Solution, Step, Warm, descend
-from ppadmm.typing import Array
+from ppadmm.typing import Array, Rows
 
 Base = Callable[[Array], Array]
 
@@ -50,7 +50,7 @@ class Memory:
     pairs: tuple[tuple[Array, Array], ...] = ()
     metric: Metric | None = None
 
-    def restricted(self, rows: Array) -> "Memory":
+    def restricted(self, rows: Rows) -> "Memory":
         """Return the memory of some of the replicates."""
         return replace(self, pairs=tuple((s[rows], y[rows]) for s, y in self.pairs))
 

@@ -1,0 +1,78 @@
+"""η and T when the user gives none: from public sizes and the budget, never from records.
+
+The averaged model of T rounds with penalty η behaves like one regularised by about η|B|/T, and
+the best amount of it grows with the noise that remains after averaging over agents,
+
+    σ̄ = s / (m√N),   m = the Δ/σ of a Gaussian mechanism with the whole budget,
+
+so η = RATE · √d · σ̄ · T. The rounds cancel out of everything else but the curvature term of the
+accountant, about Tκ² with κ = c₁/(2η|B|n), which falls as 1/T at a fixed η/T: T is the least,
+between the limits, that keeps it below CURVATURE of the budget m²/2. The constants were found by
+`benchmarks/defaults.py` on synthetic data only; docs/defaults.md shows the simulation.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ppadmm.privacy.calibration import Budget
+from ppadmm.privacy.gaussian import gdp_ratio
+from ppadmm.problem.losses import Loss
+
+RATE = 0.01
+CURVATURE = 0.05
+ROUNDS = (50, 200)
+PLAIN_ETA, PLAIN_ROUNDS = 5e-4, 100
+"""For runs without noise."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What is public about a run before it starts."""
+
+    records: tuple[int, ...]
+    features: int
+    degrees: tuple[int, ...]
+
+    @property
+    def agents(self) -> int:
+        """N."""
+        return len(self.records)
+
+
+def remaining_noise(sizes: Sizes, budgets: Sequence[Budget], lipschitz: float) -> float:
+    """σ̄: the standard deviation left in the mean gradient after averaging over agents."""
+    pairs = zip(sizes.records, budgets, strict=True)
+    variances = [(2.0 * lipschitz / n / gdp_ratio(b.epsilon, b.delta)) ** 2 for n, b in pairs]
+    return math.sqrt(sum(variances)) / sizes.agents
+
+
+def default_rounds(sizes: Sizes, budgets: Sequence[Budget], loss: Loss) -> int:
+    """Return T."""
+    rate = RATE * math.sqrt(sizes.features) * remaining_noise(sizes, budgets, loss.lipschitz)
+    needed = (_floor(sizes, budgets, loss) / rate) ** 2
+    return int(np.clip(math.ceil(needed), *ROUNDS))
+
+
+def default_eta(sizes: Sizes, budgets: Sequence[Budget], loss: Loss, rounds: int) -> float:
+    """Return η for T = `rounds`, to two significant digits (rounded up)."""
+    wanted = RATE * math.sqrt(sizes.features) * rounds
+    wanted *= remaining_noise(sizes, budgets, loss.lipschitz)
+    return _round_up(max(wanted, _floor(sizes, budgets, loss) * math.sqrt(rounds)))
+
+
+def _floor(sizes: Sizes, budgets: Sequence[Budget], loss: Loss) -> float:
+    """Return the η at which Tκ² is CURVATURE·m²/2 at the worst agent, divided by √T."""
+    triples = zip(sizes.records, sizes.degrees, budgets, strict=True)
+    return max(
+        loss.smoothness
+        / (2.0 * degree * n * gdp_ratio(b.epsilon, b.delta) * math.sqrt(CURVATURE / 2.0))
+        for n, degree, b in triples
+    )
+
+
+def _round_up(value: float) -> float:
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return float(f"{math.ceil(value / unit - 1e-9) * unit:.2g}")

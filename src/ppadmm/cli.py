@@ -1,0 +1,233 @@
+"""The command line: commands only. Errors become one sentence and an exit code."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import TextIOWrapper
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from ppadmm import __version__
+from ppadmm.errors import InputError, PpadmmError
+
+if TYPE_CHECKING:
+    from ppadmm.experiments.train import Progress
+
+app = typer.Typer(
+    name="ppadmm",
+    help="Train one classifier across organisations, with no server and proven privacy.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # its markup swallows the [defaults] of the help texts
+    context_settings={"max_content_width": 100},
+)
+
+
+class Interrupted(PpadmmError):
+    """The user pressed Ctrl-C."""
+
+    exit_code = 130
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"ppadmm {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def train(
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA",
+            show_default=False,
+            help="synthetic (made-up records, no file needed), adult, adult-onehot, brazil, or a "
+            "CSV or Parquet file [synthetic].",
+        ),
+    ] = "synthetic",
+    label: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The label column of a file.")
+    ] = None,
+    schema: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="TOML file with the public bounds, categories and classes of a file. Without it "
+            "they are read off the records and the run is NOT private.",
+        ),
+    ] = None,
+    data_dir: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Folder of adult and brazil [$PPADMM_DATA]."),
+    ] = None,
+    agents: Annotated[
+        int | None, typer.Option(metavar="N", help="Agents that share the records evenly [5].")
+    ] = None,
+    graph: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            help="Who talks to whom: complete, ring, star, grid, erdos-renyi, small-world, or a "
+            "file with one edge 'i j' per line, agents from 0 [erdos-renyi].",
+        ),
+    ] = None,
+    algorithm: Annotated[
+        str | None, typer.Option(metavar="NAME", help="pp, or non-private (no noise) [pp].")
+    ] = None,
+    loss: Annotated[
+        str | None, typer.Option(metavar="NAME", help="logistic or huber-hinge [logistic].")
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(metavar="ε", help="Privacy budget of every agent, all rounds together [1]."),
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(metavar="δ", help="Its δ; choose it well below 1/records [1e-6]."),
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(metavar="T", help="Rounds [chosen from public sizes].")
+    ] = None,
+    eta: Annotated[
+        float | None,
+        typer.Option(metavar="η", help="Penalty of ADMM [chosen from public sizes]."),
+    ] = None,
+    regularisation: Annotated[
+        float | None, typer.Option(metavar="λ", help="Weight of ½‖θ‖² [0].")
+    ] = None,
+    beta: Annotated[
+        float | None,
+        typer.Option(metavar="β", help="Gradient norm every local solve must certify [1e-8]."),
+    ] = None,
+    calibration: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="proven, or paper (a claim, NOT private) [proven]."),
+    ] = None,
+    adjacency: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="replace-one or zero-out [replace-one]."),
+    ] = None,
+    solver: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="auto, fixed-metric, newton or lbfgs [auto]."),
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="paper: the settings of the paper, NOT private."),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(metavar="INT", help="Simulate: repeatable numbers, NOT private."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="New folder for result.json, model.json, statement.txt and releases.npz.",
+        ),
+    ] = None,
+) -> None:
+    """Train one classifier over several agents, all in this process.
+
+    Without --seed the noise comes from the operating system and the run is private if its data
+    have a public schema; the privacy statement at the end says so, or why not.
+
+    \b
+    Examples:
+      ppadmm train
+      ppadmm train patients.csv --schema patients.toml --epsilon 2 --out runs/first
+      ppadmm train adult --data-dir data --agents 10 --graph ring --seed 1 --json
+    """
+    from ppadmm.experiments.spec import RunSpec
+    from ppadmm.experiments.train import train as run
+    from ppadmm.reports.files import require_new, write_run
+    from ppadmm.reports.text import summary
+
+    given = {
+        "data": data, "label": label, "schema": schema, "data_dir": data_dir, "agents": agents,
+        "graph": graph, "algorithm": algorithm, "loss": loss, "epsilon": epsilon, "delta": delta,
+        "rounds": rounds, "eta": eta, "regularisation": regularisation, "beta": beta,
+        "calibration": calibration, "adjacency": adjacency, "solver": solver, "seed": seed,
+    }  # fmt: skip
+    with _interruptible():
+        spec = RunSpec.of(preset, **given)
+        if out is not None:
+            require_new(out)
+        with _progress(hidden=as_json) as progress:
+            result = run(spec, progress)
+        if out is not None:
+            write_run(result, out)
+    _show(result.to_dict() if as_json else summary(result))
+    if out is not None and not as_json:
+        typer.echo(f"\nResults: {out}")
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Turn Ctrl-C into an error of ours: Typer has its own, silent way with it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted("Interrupted; nothing was written.") from None
+
+
+@contextmanager
+def _progress(hidden: bool) -> "Iterator[Progress | None]":
+    """Show a bar on standard error while it is a terminal."""
+    if hidden or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    columns = ("rounds", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("rounds", total=None)
+        yield lambda done, of: bar.update(task, completed=done, total=of)
+
+
+def _show(value: str | dict[str, Any]) -> None:
+    typer.echo(value if isinstance(value, str) else json.dumps(value, allow_nan=False))
+
+
+def main() -> None:
+    """Run the command line; an expected error is one sentence on standard error."""
+    # Matrices are small: more BLAS threads gain little, and lose much on a busy machine.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    _print_any_letter()
+    try:
+        app()
+    except PpadmmError as error:
+        _fail(error)
+    except OSError as error:
+        _fail(InputError(f"{error.strerror or error}: {error.filename!r}."))
+
+
+def _print_any_letter() -> None:
+    """Spell out the letters that the terminal's encoding lacks, rather than fail at the end."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _fail(error: PpadmmError) -> NoReturn:
+    typer.echo(f"Error: {error}", err=True)
+    sys.exit(error.exit_code)

@@ -1,0 +1,85 @@
+"""A run as a frozen value: all that is needed to do it again."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from ppadmm import checks
+from ppadmm.algorithms import ALGORITHMS, CALIBRATIONS
+from ppadmm.errors import InputError
+from ppadmm.privacy import ADJACENCIES, Budget
+from ppadmm.problem import LOSSES
+from ppadmm.solvers import SOLVERS
+
+BETA = 1e-8
+PAPER = {
+    "calibration": "paper",
+    "rounds": 30,
+    "eta": 0.5,
+    "beta": 10**-3.5,
+    "delta": 1e-4,
+    "graph": "erdos-renyi",
+    "agents": 5,
+    "loss": "logistic",
+}
+PRESETS: dict[str, dict[str, Any]] = {"paper": PAPER}
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One training run. `None` means: chosen by the rule in `ppadmm.algorithms.defaults`.
+
+    With a `seed` the split, the graph and the noise follow from it and the run is a simulation,
+    not private; without one the noise comes from the operating system.
+    """
+
+    data: str = "synthetic"
+    label: str | None = None
+    data_dir: str | None = None
+    schema: str | None = None
+    agents: int = 5
+    graph: str = "erdos-renyi"
+    algorithm: str = "pp"
+    loss: str = "logistic"
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    rounds: int | None = None
+    eta: float | None = None
+    regularisation: float = 0.0
+    beta: float = BETA
+    calibration: str = "proven"
+    adjacency: str = "replace-one"
+    solver: str = "auto"
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        checks.count("agents", self.agents)
+        checks.one_of("algorithm", self.algorithm, ALGORITHMS)
+        checks.one_of("loss", self.loss, LOSSES)
+        checks.one_of("calibration", self.calibration, CALIBRATIONS)
+        checks.one_of("adjacency", self.adjacency, ADJACENCIES)
+        checks.one_of("solver", self.solver, ["auto", *SOLVERS])
+        _ = self.budget
+        checks.positive("beta", self.beta)
+        checks.non_negative("regularisation", self.regularisation)
+        if self.rounds is not None:
+            checks.count("rounds", self.rounds)
+        if self.eta is not None:
+            checks.positive("eta", self.eta)
+        if self.seed is not None:
+            checks.count("seed", self.seed, at_least=0)
+        if self.calibration == "paper" and self.regularisation:
+            raise InputError(
+                "The paper's calibration sets the regularisation itself; leave "
+                f"regularisation at 0, got {self.regularisation!r}."
+            )
+
+    @property
+    def budget(self) -> Budget:
+        """The (ε, δ) of every agent."""
+        return Budget(self.epsilon, self.delta)
+
+    @classmethod
+    def of(cls, preset: str | None = None, **given: Any) -> "RunSpec":
+        """Return a spec from what was given, then the preset, then the defaults."""
+        values = PRESETS[checks.one_of("preset", preset, PRESETS)] if preset else {}
+        return cls(**{**values, **{k: v for k, v in given.items() if v is not None}})

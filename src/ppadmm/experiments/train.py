@@ -1,0 +1,242 @@
+"""One training run on the local engine, from data to result."""
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ppadmm import __version__
+from ppadmm.agent import Agent
+from ppadmm.algorithms import Settings, Site, build
+from ppadmm.algorithms.defaults import (
+    PLAIN_ETA,
+    PLAIN_ROUNDS,
+    Sizes,
+    default_eta,
+    default_rounds,
+)
+from ppadmm.data import Dataset, Schema, Shard, even, load, shards, split
+from ppadmm.engines import local
+from ppadmm.experiments.metrics import Metrics, evaluate
+from ppadmm.experiments.spec import RunSpec
+from ppadmm.noise import NoiseSource, SecureNoise, SeededNoise
+from ppadmm.privacy import MemoryLedger, Tally
+from ppadmm.privacy import accountant as accounting
+from ppadmm.privacy.statement import UNITS, Statement, finite_or_none, worst
+from ppadmm.problem import Graph, Loss, Risk, graph_from, loss_named
+from ppadmm.typing import Array, Matrix
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A run that has passed every check and can start."""
+
+    spec: RunSpec
+    settings: Settings
+    schema: Schema
+    graph: Graph
+    parts: list[Shard]
+    test: tuple[Matrix, Array]
+    loss: Loss
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished run. `model` (d,) is the released model with both free averages."""
+
+    prepared: Prepared
+    model: Array
+    agent_models: Array
+    trace: local.Trace
+    metrics: Metrics
+    agent_metrics: Metrics
+    train_loss: float | None
+    noise: list[dict[str, float]]
+    passes: float
+    seconds: float
+    statement: Statement
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as plain data, fit for JSON."""
+        spec, settings, statement = self.prepared.spec, self.prepared.settings, self.statement
+        return {
+            "version": __version__,
+            "algorithm": spec.algorithm,
+            "calibration": spec.calibration,
+            "epsilon": statement.claimed_epsilon,
+            "delta": spec.delta,
+            "epsilon_proven": statement.epsilon,
+            "adjacency": spec.adjacency,
+            "private": statement.private,
+            "not_private_because": list(statement.not_private_because),
+            "warnings": list(statement.warnings),
+            "agents": spec.agents,
+            "graph": {"name": self.prepared.graph.name, "edges": self.prepared.graph.edges},
+            "records": [part.n for part in self.prepared.parts],
+            "features": len(self.model),
+            "rounds": settings.rounds,
+            "eta": settings.eta[0],
+            "beta": settings.beta,
+            "releases": list(statement.releases),
+            "test_records": len(self.prepared.test[1]),
+            "test_error": float(self.metrics.error[0]),
+            "test_error_per_agent": [float(e) for e in self.agent_metrics.error],
+            "test_auc": finite_or_none(float(self.metrics.auc[0])),
+            "test_log_loss": float(self.metrics.log_loss[0]),
+            "train_loss": self.train_loss,
+            "passes": self.passes,
+            "seconds": self.seconds,
+            "noise": self.noise,
+            "spec": asdict(spec),
+            "statement": statement.to_dict(),
+        }
+
+
+def prepare(spec: RunSpec) -> Prepared:
+    """Read the data, split it, draw the network and choose what the user left open."""
+    schema = Schema.from_toml(spec.schema) if spec.schema else None
+    data = load(spec.data, label=spec.label, data_dir=spec.data_dir, schema=schema)
+    seed = spec.seed or 0
+    train, test = split(data, seed)
+    parts = shards(data.X[train], data.y[train], even(len(train), spec.agents, seed))
+    graph = graph_from(spec.graph, spec.agents, seed)
+    loss = loss_named(spec.loss)
+    settings = _settings(spec, graph, [part.n for part in parts], data, loss)
+    return Prepared(spec, settings, data.schema, graph, parts, (data.X[test], data.y[test]), loss)
+
+
+def train(spec: RunSpec, progress: Progress | None = None) -> Result:
+    """Run `spec` on the local engine; `progress(done, of)` is called after every round."""
+    prepared = prepare(spec)
+    started = time.perf_counter()
+    risks = [Risk(part, prepared.loss) for part in prepared.parts]
+    agents = _agents(prepared, risks)
+    of = prepared.settings.rounds
+    trace = local.run(agents, progress and (lambda t: progress(t + 1, of)))
+    seconds = time.perf_counter() - started
+    return _result(prepared, agents, risks, trace, seconds)
+
+
+def _settings(
+    spec: RunSpec, graph: Graph, records: list[int], data: Dataset, loss: Loss
+) -> Settings:
+    rounds, eta = _rounds_and_eta(spec, Sizes(tuple(records), data.d, graph.degrees), loss)
+    return Settings(
+        rounds=rounds,
+        eta=(eta,),
+        regularisation=(spec.regularisation,),
+        budgets=(spec.budget,),
+        beta=spec.beta,
+        calibration=spec.calibration,
+        adjacency=spec.adjacency,
+        solver=spec.solver,
+    )
+
+
+def _rounds_and_eta(spec: RunSpec, sizes: Sizes, loss: Loss) -> tuple[int, float]:
+    if spec.algorithm == "non-private":
+        return spec.rounds or PLAIN_ROUNDS, spec.eta or PLAIN_ETA
+    budgets = (spec.budget,) * sizes.agents
+    rounds = spec.rounds or default_rounds(sizes, budgets, loss)
+    return rounds, spec.eta or default_eta(sizes, budgets, loss, rounds)
+
+
+def _agents(prepared: Prepared, risks: list[Risk]) -> list[Agent]:
+    spec, graph = prepared.spec, prepared.graph
+    noise: NoiseSource = SecureNoise() if spec.seed is None else SeededNoise((spec.seed,))
+    proven = spec.algorithm != "non-private" and spec.calibration == "proven"
+    agents = []
+    for i, risk in enumerate(risks):
+        site = Site(i, graph.size, graph.neighbours(i), risk)
+        algorithm = build(spec.algorithm, site, prepared.settings)
+        ledger = MemoryLedger(spec.budget if proven else None)
+        agents.append(Agent(algorithm, i, site.neighbours, [ledger], noise))
+    return agents
+
+
+def _result(
+    prepared: Prepared,
+    agents: list[Agent],
+    risks: list[Risk],
+    trace: local.Trace,
+    seconds: float,
+) -> Result:
+    statement = _statement(prepared, [agent.ledgers[0].spent for agent in agents], trace)
+    model, agent_models = trace.model()[0], trace.agent_models()[:, 0]
+    X, y = prepared.test
+    loss = None if statement.private else _train_loss(prepared, model)
+    return Result(
+        prepared=prepared,
+        model=model,
+        agent_models=agent_models,
+        trace=trace,
+        metrics=evaluate(X, y, model[None]),
+        agent_metrics=evaluate(X, y, agent_models),
+        train_loss=loss,
+        noise=[_noise(agent) for agent in agents],
+        passes=float(np.mean([risk.passes for risk in risks])),
+        seconds=seconds,
+        statement=statement,
+    )
+
+
+def _train_loss(prepared: Prepared, model: Array) -> float:
+    values = [Risk(part, prepared.loss).value(model[None])[0] for part in prepared.parts]
+    return float(np.average(values, weights=[part.n for part in prepared.parts]))
+
+
+def _noise(agent: Agent) -> dict[str, float]:
+    return {name: float(scale[0]) for name, scale in agent.algorithm.scales.items()}
+
+
+def _statement(prepared: Prepared, spent: list[Tally], trace: local.Trace) -> Statement:
+    spec = prepared.spec
+    reasons = tuple(_not_private_because(prepared))
+    bound = worst(spent, spec.delta)
+    proven = finite_or_none(bound.epsilon)
+    return Statement(
+        private=not reasons,
+        not_private_because=reasons,
+        unit=UNITS[spec.adjacency],
+        adjacency=spec.adjacency,
+        epsilon=proven,
+        delta=spec.delta,
+        theorem=None if proven is None else bound.theorem,
+        accountant=accounting.VERSION,
+        calibration=spec.calibration,
+        claimed_epsilon=None if spec.algorithm == "non-private" else spec.epsilon,
+        releases=(trace.rounds,) * spec.agents,
+        noise_source="seeded NumPy (simulation)" if spec.seed is not None else "OpenDP, secure",
+        warnings=tuple(_warnings(prepared)),
+    )
+
+
+def _not_private_because(prepared: Prepared) -> list[str]:
+    spec = prepared.spec
+    reasons = []
+    if spec.algorithm == "non-private":
+        reasons.append("the algorithm adds no noise")
+    if spec.seed is not None:
+        reasons.append(f"the noise follows from the seed {spec.seed}, so anyone can remove it")
+    if spec.calibration == "paper":
+        reasons.append("the paper's calibration is not proven")
+    if not prepared.schema.confirmed:
+        reasons.append("the schema (bounds, categories, classes) was inferred from the records")
+    return reasons
+
+
+def _warnings(prepared: Prepared) -> list[str]:
+    spec, least = prepared.spec, min(part.n for part in prepared.parts)
+    if spec.algorithm == "non-private" or spec.delta <= 1.0 / least:
+        return []
+    return [
+        f"δ = {spec.delta:g} is above 1/n = {1.0 / least:.2g}: a mechanism with such a δ may "
+        "publish a whole record; choose δ well below 1/n."
+    ]
+
+
+__all__ = ["Prepared", "Result", "prepare", "train"]

@@ -1,0 +1,86 @@
+"""The privacy statement of a run, in plain words and as data."""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ppadmm.privacy import accountant
+from ppadmm.privacy.accountant import Bound
+from ppadmm.privacy.events import Tally
+
+UNITS = {
+    "replace-one": "one record of one agent, replaced by any other record",
+    "zero-out": "one record of one agent, whose loss is left out (its place in n is kept)",
+}
+CAVEATS = (
+    "A person with records at several agents is protected by the sum of those agents' ε.",
+    "Test figures, running time and passes are local diagnostics: they are computed from "
+    "records without noise and are not covered; do not publish them as private.",
+    "Running time and memory are not protected against an observer of the machine.",
+)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What may be claimed about a run, and what may not."""
+
+    private: bool
+    not_private_because: tuple[str, ...]
+    unit: str
+    adjacency: str
+    epsilon: float | None
+    delta: float
+    theorem: str | None
+    accountant: str
+    calibration: str
+    claimed_epsilon: float | None
+    releases: tuple[int, ...]
+    noise_source: str
+    warnings: tuple[str, ...]
+    caveats: tuple[str, ...] = CAVEATS
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, fit for JSON."""
+        return asdict(self)
+
+    def text(self) -> str:
+        """Return the statement as a few sentences."""
+        return "\n".join([self._headline(), *self._details(), *self._notes()])
+
+    def _headline(self) -> str:
+        if self.private:
+            return f"PRIVATE: ε = {self.epsilon:.4g} at δ = {self.delta:g} for {self.unit}."
+        return "NOT PRIVATE: " + "; ".join(self.not_private_because) + "."
+
+    def _details(self) -> list[str]:
+        lines = []
+        if not self.private and self.epsilon is not None:
+            lines.append(
+                f"With secret noise of the same size the accountant would prove "
+                f"ε = {self.epsilon:.4g} at δ = {self.delta:g} for {self.unit}."
+            )
+        if self.calibration == "paper" and self.claimed_epsilon is not None:
+            lines.append(
+                f"ε = {self.claimed_epsilon:g} is the claim of the paper's formulas for this "
+                "noise, not a guarantee."
+            )
+        if self.epsilon is not None:
+            lines.append(
+                f"All {max(self.releases)} releases of an agent are covered "
+                f"(theorem {self.theorem}, accountant {self.accountant}); noise: "
+                f"{self.noise_source}."
+            )
+        return lines
+
+    def _notes(self) -> list[str]:
+        return [f"Warning: {w}" for w in self.warnings] + [f"Note: {c}" for c in self.caveats]
+
+
+def worst(tallies: list[Tally], delta: float) -> Bound:
+    """Return the run's bound: agents hold different records, so the largest ε counts."""
+    return max((accountant.epsilon(t, delta) for t in tallies), key=lambda b: b.epsilon)
+
+
+def finite_or_none(value: float) -> float | None:
+    """Return a number that JSON can say."""
+    return value if math.isfinite(value) else None

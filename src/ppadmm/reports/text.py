@@ -1,0 +1,60 @@
+"""What a person reads on the terminal after a run."""
+
+import textwrap
+from typing import Any
+
+import numpy as np
+
+from ppadmm.experiments.train import Result
+
+WIDTH = 88
+
+
+def summary(result: Result) -> str:
+    """Return what was run, the test figures and the privacy statement as plain lines."""
+    figures = result.to_dict()
+    rows = [*_test_rows(result, figures), *_cost_rows(figures)]
+    table = [f"  {name:<14} {value}" for name, value in rows]
+    statement = [_wrap(line) for line in result.statement.text().splitlines()]
+    return "\n".join([_wrap(_setting(result, figures)), "", *table, "", *statement])
+
+
+def _setting(result: Result, figures: dict[str, Any]) -> str:
+    return (
+        f"{figures['algorithm']} on {result.prepared.spec.data}: {figures['agents']} agents "
+        f"({result.prepared.graph.name}), {sum(figures['records']):,} training records, "
+        f"{figures['features']} features, {figures['rounds']} rounds, η = {figures['eta']:g}"
+    )
+
+
+def _test_rows(result: Result, figures: dict[str, Any]) -> list[tuple[str, str]]:
+    accuracies = [1 - error for error in figures["test_error_per_agent"]]
+    common = max(np.mean(result.prepared.test[1] > 0), np.mean(result.prepared.test[1] < 0))
+    return [
+        (
+            "test accuracy",
+            f"{1 - figures['test_error']:.4f}   of {figures['test_records']:,} held-out records "
+            f"(always the commoner class: {common:.4f})",
+        ),
+        ("  per agent", f"{min(accuracies):.4f} to {max(accuracies):.4f}"),
+        ("test AUC", _number(figures["test_auc"])),
+        ("test log loss", f"{figures['test_log_loss']:.4f}"),
+    ]
+
+
+def _cost_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
+    noise = max(figures["noise"], key=lambda scales: scales["sigma1"])
+    work = f"{figures['passes']:.0f} passes over each agent's records, {figures['seconds']:.2f} s"
+    return [
+        ("noise", f"σ₁ = {noise['sigma1']:.3g}, σ₂ = {noise['sigma2']:.3g} in every release"),
+        ("releases", f"{max(figures['releases'])} per agent"),
+        ("work", work),
+    ]
+
+
+def _wrap(line: str) -> str:
+    return textwrap.fill(line, WIDTH, subsequent_indent="  ", break_long_words=False)
+
+
+def _number(value: float | None) -> str:
+    return "not defined (one class only)" if value is None else f"{value:.4f}"
