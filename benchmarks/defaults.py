@@ -71,7 +71,7 @@ def test_errors(risks, graph, cells, rounds, test):
     """Mean test error of every (ε, η) cell, all cells and seeds in one batched run."""
     budgets = tuple(Budget(epsilon, DELTA) for epsilon, _ in cells for _ in SEEDS)
     etas = tuple(eta for _, eta in cells for _ in SEEDS)
-    settings = Settings(rounds, etas, (0.0,) * len(etas), budgets, beta=1e-6)
+    settings = Settings(rounds, etas, (0.0,) * len(etas), budgets, beta=1e-8)
     noise = SeededNoise(tuple(seed for _ in cells for seed in SEEDS))
     agents = [
         Agent(

@@ -28,7 +28,7 @@ app = typer.Typer(
 )
 
 
-class Interrupted(PpadmmError):
+class InterruptedRunError(PpadmmError):
     """The user pressed Ctrl-C."""
 
     exit_code = 130
@@ -147,14 +147,10 @@ def train(
 ) -> None:
     """Train one classifier over several agents, all in this process.
 
-    Without --seed the noise comes from the operating system and the run is private if its data
-    have a public schema; the privacy statement at the end says so, or why not.
+    Without --seed the noise comes from the operating system, and the run is private if the
+    schema of its data is public: the statement at the end says so, or why not.
 
-    \b
-    Examples:
-      ppadmm train
-      ppadmm train patients.csv --schema patients.toml --epsilon 2 --out runs/first
-      ppadmm train adult --data-dir data --agents 10 --graph ring --seed 1 --json
+    Example: ppadmm train patients.csv --schema patients.toml --epsilon 2 --out runs/first
     """
     from ppadmm.experiments.spec import RunSpec
     from ppadmm.experiments.train import train as run
@@ -186,7 +182,7 @@ def _interruptible() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        raise Interrupted("Interrupted; nothing was written.") from None
+        raise InterruptedRunError("Interrupted; nothing was written.") from None
 
 
 @contextmanager

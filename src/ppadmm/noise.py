@@ -14,7 +14,7 @@ import numpy as np
 from ppadmm.errors import InputError
 from ppadmm.typing import Array
 
-FINENESS = 2.0**-32
+FINENESS = 2.0**-44
 """Grids are at most this fraction of the noise's standard deviation."""
 
 

@@ -134,9 +134,9 @@ def interval_masses(z: np.ndarray) -> np.ndarray:
     return ndtr(b) - ndtr(a)
 
 
-def hockey_stick(p: np.ndarray, q: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
+def hockey_stick(p: np.ndarray, q: np.ndarray, epsilon: np.ndarray | float) -> np.ndarray:
     """Σ (p − eᵉq)₊ over the last axis: never above the exact δ(ε), and close to it."""
-    return np.maximum(p - np.exp(epsilon)[..., None] * q, 0.0).sum(axis=-1)
+    return np.maximum(p - np.exp(np.asarray(epsilon))[..., None] * q, 0.0).sum(axis=-1)
 
 
 def _gauss_legendre(edges: np.ndarray, nodes: int) -> tuple[np.ndarray, np.ndarray]:

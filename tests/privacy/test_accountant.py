@@ -127,7 +127,7 @@ event = st.one_of(
     ),
 )
 charges = st.lists(event, min_size=1, max_size=3).map(lambda events: Charge(tuple(events)))
-FEW = settings(max_examples=40, deadline=None)
+FEW = settings(max_examples=80, deadline=None)
 ROOM = 1.0 + 1e-7
 """Minimising over orders is exact only to about this."""
 
@@ -228,7 +228,7 @@ def test_a_value_without_noise_has_no_epsilon(at):
     assert eps(NonPrivate(), Approximate(1e-20), at=at) == math.inf
 
 
-@pytest.mark.parametrize("target", [0.0, 1.0, 1e3, 1e5])
+@pytest.mark.parametrize("target", [0.0, 1.0, 1e3, 1e6, 1e9])
 def test_a_value_without_noise_has_delta_one(target):
     assert delta(Tally.of([Charge((NonPrivate(),))]), target) == 1.0
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ppadmm.privacy.accountant import _by_theorem_c, epsilon
-from ppadmm.privacy.events import Charge, ObjectivePerturbation, Tally
+from ppadmm.privacy.events import Charge, Gaussian, ObjectivePerturbation, Tally
 from ppadmm.privacy.gaussian import gdp_epsilon
 from ppadmm.problem.losses import HuberHinge, Logistic
 
@@ -56,7 +56,7 @@ def worst_share(lines: Lines, claim) -> np.ndarray:
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: f"{loss.name}-{loss.smoothness:g}")
 def test_no_single_release_on_the_line_exceeds_the_claim(loss, pair):
     rng = np.random.default_rng([11, LOSSES.index(loss), PAIRS.index(pair)])
-    lines = random_lines(loss, pair, 50, rng)
+    lines = random_lines(loss, pair, 25, rng)
     assert worst_share(lines, by_c).max() <= 1.0 + 1e-6
     assert worst_share(lines, claimed).max() <= 1.0 + 1e-6
 
@@ -80,7 +80,7 @@ def at_the_bend(count: int = 30) -> Lines:
 
 
 def test_theorem_c_is_reached():
-    """All of δ but the hundredth set aside for the tail is used: 0.98 was measured."""
+    """All of δ but the hundredth set aside for the tail is used: 0.98998 was measured."""
     assert 0.9 < worst_share(before_the_bend(), by_c).max() <= 1.0
 
 
@@ -102,7 +102,7 @@ def test_a_missing_curvature_shift_is_caught():
 @pytest.mark.parametrize("pair", PAIRS)
 def test_no_single_release_in_the_plane_exceeds_the_claim(pair):
     rng = np.random.default_rng([14, PAIRS.index(pair)])
-    for _ in range(5):
+    for _ in range(3):
         plane = random_plane(Logistic(), pair, rng)
         log_w, loss = plane.losses(8.0 + 2.0 * plane.event.ratio, 0.08)
         p, q = np.exp(log_w), np.exp(log_w - loss)
@@ -185,6 +185,28 @@ def test_no_adaptive_run_exceeds_the_claim(pair, rounds):
             run = Run(row, pull=0.9, chase=float(rng.choice([0.0, 1.0])) * row.sigma[0])
             assert max(run_shares(run, rounds, cells, by_c)) <= 1.0 + 1e-6
             assert max(run_shares(run, rounds, cells, claimed)) <= 1.0 + 1e-6
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_no_mixed_run_exceeds_the_claim(pair):
+    """Two steps with different κ and s/σ and a Gaussian release: maximum κ, Cauchy–Schwarz."""
+    rng = np.random.default_rng([16, PAIRS.index(pair)])
+    for loss in (Logistic(), HuberHinge(0.5)):
+        lines = random_lines(loss, pair, 12, rng, kappa=(1e-4, 1.0), ratio=(0.01, 2.0))
+        p, q = lines.cells(150)
+        for i in range(0, 12, 2):
+            ratio = float(rng.uniform(0.01, 2.0))
+            z = np.linspace(-7.0 - ratio, 7.0, 60)
+            gaussian = interval_masses(z), interval_masses(z + ratio)
+            there, back = (
+                np.einsum("i,j,k->ijk", law[i], law[i + 1], third).ravel()
+                for law, third in zip((p, q), gaussian, strict=True)
+            )
+            mixed = Tally.of([Charge((*lines.events()[i : i + 2], Gaussian(ratio)))])
+            for delta in (1e-5, 1e-2):
+                for e in (_by_theorem_c(mixed, delta).epsilon, epsilon(mixed, delta).epsilon):
+                    assert hockey_stick(there, back, e) <= delta * (1.0 + 1e-6)
+                    assert hockey_stick(back, there, e) <= delta * (1.0 + 1e-6)
 
 
 @pytest.mark.parametrize("rounds", [2, 3])

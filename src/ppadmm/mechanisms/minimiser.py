@@ -8,11 +8,12 @@ from typing import Protocol
 
 import numpy as np
 
+from ppadmm.errors import SolverError
 from ppadmm.mechanisms.release import Release
 from ppadmm.noise import Key, NoiseSource
 from ppadmm.privacy.calibration import Noise
 from ppadmm.privacy.events import Charge, NonPrivate
-from ppadmm.privacy.sensitivity import objective_grid, output_grid
+from ppadmm.privacy.sensitivity import fits_double, objective_grid, output_grid
 from ppadmm.problem.risk import Subproblem
 from ppadmm.solvers.base import Solver, Warm
 from ppadmm.typing import Array
@@ -105,7 +106,13 @@ class PerturbedMinimiser:
         sigma, d = self.scales["sigma1"], sub.linear.shape[1]
         grid = np.array([objective_grid(s, self.beta, d) for s in sigma])
         key = Key(place.agent, place.round, "linear")
-        return noise.gaussian(np.zeros_like(sub.linear), sigma, grid, key)
+        b = noise.gaussian(np.zeros_like(sub.linear), sigma, grid, key)
+        if not fits_double(float(np.linalg.norm(b, axis=1).max()), self.beta):
+            raise SolverError(
+                f"β = {self.beta:g} is too small for noise of size σ₁ = {sigma.max():.3g} in "
+                "double precision; choose a larger β. Nothing was released."
+            )
+        return b
 
     def _add_noise(self, point: Array, sub: Subproblem, noise: NoiseSource, place: Place) -> Array:
         sigma, d = self.scales["sigma2"], point.shape[1]

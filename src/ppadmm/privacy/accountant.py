@@ -36,6 +36,8 @@ VERSION = "1"
 """Changes whenever the same events could give another ε."""
 
 ORDERS: Array = 1.0 + np.geomspace(1e-4, 1e7, 320)
+LARGEST_RATIO = 1e6
+"""Beyond this Δ/σ the mechanism is called not private rather than given an ε above 10¹¹."""
 SLACK = 1e-3
 """Share of δ set aside for events of kind `Approximate`."""
 
@@ -53,7 +55,7 @@ def rdp(event: Event, orders: Array) -> Array:
     """Return a bound on the Rényi divergence of one event at each order."""
     match event:
         case Gaussian(ratio):
-            return orders * ratio**2 / 2.0
+            return orders * ratio * ratio / 2.0
         case ObjectivePerturbation():
             return np.minimum(theorem_a(event, orders), theorem_b(event, orders))
         case Approximate():
@@ -69,8 +71,8 @@ def theorem_a(event: ObjectivePerturbation, orders: Array) -> Array:
     if kappa >= 1.0:
         return bound
     ok = lam * kappa < 1.0
-    curvature = kappa**2 / (1.0 - kappa) + lam[ok] * kappa**2 / (1.0 - lam[ok] * kappa)
-    bound[ok] = orders[ok] * event.ratio**2 / 2.0 + event.rank / 2.0 * curvature
+    curvature = kappa * kappa / (1.0 - kappa) + lam[ok] * kappa * kappa / (1.0 - lam[ok] * kappa)
+    bound[ok] = orders[ok] * event.ratio * event.ratio / 2.0 + event.rank / 2.0 * curvature
     return bound
 
 
@@ -78,7 +80,7 @@ def theorem_b(event: ObjectivePerturbation, orders: Array) -> Array:
     """Theorem B at each order."""
     lam = orders - 1.0
     fold = (math.log(2.0) + log_ndtr(lam * event.ratio)) / lam
-    return np.asarray(math.log1p(event.kappa) + orders * event.ratio**2 / 2.0 + fold)
+    return np.asarray(math.log1p(event.kappa) + orders * event.ratio * event.ratio / 2.0 + fold)
 
 
 def total_rdp(tally: Tally, orders: Array) -> Array:
@@ -112,7 +114,7 @@ def epsilon(tally: Tally, delta: float) -> Bound:
     distance = sum(e.distance * k for e, k in tally.counts if isinstance(e, Approximate))
     inner = delta * (1.0 - SLACK) if distance else delta
     bound = min(_by_rdp(tally, inner), _by_theorem_c(tally, inner), key=lambda b: b.epsilon)
-    if distance and not distance * (1.0 + math.exp(min(bound.epsilon, 700.0))) <= SLACK * delta:
+    if distance and bound.epsilon > math.log(max(SLACK * delta / distance - 1.0, 1e-300)):
         return Bound(math.inf, delta, "none: the sampler's grid is too coarse for this δ")
     return Bound(bound.epsilon, delta, bound.theorem)
 
@@ -120,10 +122,10 @@ def epsilon(tally: Tally, delta: float) -> Bound:
 def delta(tally: Tally, epsilon_: float) -> float:
     """Return the smallest δ at which `epsilon(tally, δ)` is at most `epsilon_`; 1 if none is."""
     target = checks.non_negative("epsilon", epsilon_)
-    low, high = math.log(1e-300), math.log1p(-1e-12)
+    low, high, cap = math.log(1e-300), math.log1p(-1e-12), 2.0 * target + 1.0
 
     def excess(log_delta: float) -> float:
-        return min(epsilon(tally, math.exp(log_delta)).epsilon, 1e6) - target
+        return min(epsilon(tally, math.exp(log_delta)).epsilon, cap) - target
 
     if excess(high) > 0:
         return 1.0
@@ -155,8 +157,8 @@ def _by_theorem_c(tally: Tally, delta: float) -> Bound:
     if any(isinstance(e, NonPrivate) for e, _ in tally.counts):
         return Bound(math.inf, delta, "C")
     shift, tail = _curvature_shift(tally, delta / 100.0)
-    m = math.sqrt(sum(k * e.ratio**2 for e, k in _ratios(tally)))
-    if not math.isfinite(m):
+    m = math.hypot(*(math.sqrt(k) * e.ratio for e, k in _ratios(tally)))
+    if m > LARGEST_RATIO or not math.isfinite(shift):
         return Bound(math.inf, delta, "C")
     return Bound(shift + gdp_epsilon(delta - tail, m), delta, "C")
 
@@ -169,8 +171,8 @@ def _curvature_shift(tally: Tally, tail: float) -> tuple[float, float]:
     kappa = max(e.kappa for e, _ in perturbed)
     q = float(chi2.isf(tail, df=sum(e.rank * k for e, k in perturbed)))
     determinant = sum(k * math.log1p(e.kappa) for e, k in perturbed)
-    cross = math.sqrt(sum(k * (e.ratio * e.kappa) ** 2 for e, k in perturbed))
-    return determinant + (kappa + kappa**2 / 2) * q + cross * math.sqrt(q), tail
+    cross = math.hypot(*(math.sqrt(k) * e.ratio * e.kappa for e, k in perturbed))
+    return determinant + (kappa + kappa * kappa / 2) * q + cross * math.sqrt(q), tail
 
 
 def _ratios(tally: Tally) -> list[tuple[Gaussian | ObjectivePerturbation, int]]:

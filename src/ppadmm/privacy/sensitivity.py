@@ -7,6 +7,7 @@ from ppadmm.noise import FINENESS, total_variation
 from ppadmm.privacy.calibration import Step
 
 ADJACENCIES = ("replace-one", "zero-out")
+UNIT_ROUNDOFF = 2.0**-53
 MARGIN = 2.0**-10
 """Relative room in β and in Δ₂ for rounding noise and values to their grids."""
 
@@ -40,8 +41,13 @@ def perturbed_step(
 
 
 def objective_grid(sigma: float, beta: float, d: int) -> float:
-    """Return a grid for b: fine against σ₁, and √d·g/2 within the margin of β."""
-    return min(FINENESS * sigma, 2.0 * MARGIN * beta / math.sqrt(d))
+    """Return a grid for b: fine against σ₁, and √d·g/2 within half the margin of β."""
+    return min(FINENESS * sigma, MARGIN * beta / math.sqrt(d))
+
+
+def fits_double(norm: float, beta: float) -> bool:
+    """Say whether writing b as doubles errs by no more than the other half of β's margin."""
+    return norm * UNIT_ROUNDOFF <= MARGIN * beta / 2.0
 
 
 def output_grid(sigma: float, beta: float, mu: float, d: int) -> float:

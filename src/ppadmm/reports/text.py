@@ -7,7 +7,7 @@ import numpy as np
 
 from ppadmm.experiments.train import Result
 
-WIDTH = 88
+WIDTH = 100
 
 
 def summary(result: Result) -> str:
@@ -43,13 +43,18 @@ def _test_rows(result: Result, figures: dict[str, Any]) -> list[tuple[str, str]]
 
 
 def _cost_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
-    noise = max(figures["noise"], key=lambda scales: scales["sigma1"])
     work = f"{figures['passes']:.0f} passes over each agent's records, {figures['seconds']:.2f} s"
     return [
-        ("noise", f"σ₁ = {noise['sigma1']:.3g}, σ₂ = {noise['sigma2']:.3g} in every release"),
+        ("noise", _noise(max(figures["noise"], key=lambda scales: scales["sigma1"]))),
         ("releases", f"{max(figures['releases'])} per agent"),
         ("work", work),
     ]
+
+
+def _noise(scales: dict[str, float]) -> str:
+    if not any(scales.values()):
+        return "none"
+    return f"σ₁ = {scales['sigma1']:.3g}, σ₂ = {scales['sigma2']:.3g} in every release"
 
 
 def _wrap(line: str) -> str:

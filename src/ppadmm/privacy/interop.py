@@ -1,0 +1,45 @@
+"""A run's events in the language of Google's `dp_accounting`."""
+
+import math
+from typing import Any
+
+from ppadmm.privacy.events import Approximate, Event, Gaussian, ObjectivePerturbation, Tally
+
+
+def to_dp_event(tally: Tally) -> Any:
+    """Return a `dp_accounting.DpEvent` that costs at least as much as `tally`.
+
+    A Gaussian release is said exactly, in units of its sensitivity under the run's adjacency.
+    `dp_accounting` has no event for objective perturbation; Theorem B with
+    log 2Φ(x) ≤ x√(2/π) gives one that it can say,
+
+        RDP(α) ≤ ξ + ρα,   ξ = log(1+κ) + √(2/π)·s/σ,   ρ = s²/(2σ²),
+
+    which is valid but loose: ε from `dp_accounting` is then an upper bound of ours. A sampler's
+    total variation cannot be said and becomes `UnsupportedDpEvent`; pass a tally without it
+    (`without_sampler`) and add (1+eᵉ)τ to δ by hand.
+    """
+    from dp_accounting import dp_event
+
+    parts = [dp_event.SelfComposedDpEvent(_convert(e), k) for e, k in tally.counts]
+    return dp_event.ComposedDpEvent(parts)
+
+
+def without_sampler(tally: Tally) -> Tally:
+    """Return the tally of the ideal samplers."""
+    return Tally(tuple((e, k) for e, k in tally.counts if not isinstance(e, Approximate)))
+
+
+def _convert(event: Event) -> Any:
+    from dp_accounting import dp_event
+
+    match event:
+        case Gaussian(ratio):
+            return dp_event.GaussianDpEvent(1.0 / ratio) if ratio else dp_event.NoOpDpEvent()
+        case ObjectivePerturbation(ratio, kappa):
+            xi = math.log1p(kappa) + math.sqrt(2.0 / math.pi) * ratio
+            return dp_event.ZCDpEvent(rho=ratio**2 / 2.0, xi=xi)
+        case Approximate():
+            return dp_event.UnsupportedDpEvent()
+        case _:
+            return dp_event.NonPrivateDpEvent()
