@@ -281,6 +281,7 @@ class TestFiles:
         assert model["private"] is True
         with np.load("one/releases.npz") as file:
             releases = file["releases"]
+            assert file["private"]
         assert releases.shape == (4, 3, 5)
         mean = releases[2:].mean(axis=(0, 1))
         assert list(model["coefficients"].values()) == pytest.approx(mean)
@@ -288,7 +289,11 @@ class TestFiles:
     def test_files_that_are_not_private_say_so(self, ppadmm):
         ppadmm(*private("--seed", 1, "--out", "one"))
         assert json.loads(Path("one/result.json").read_text())["private"] is False
-        assert json.loads(Path("one/model.json").read_text())["private"] is False
+        model = json.loads(Path("one/model.json").read_text())
+        assert model["private"] is False
+        assert "the seed 1" in model["not_private_because"][0]
+        with np.load("one/releases.npz") as file:
+            assert not file["private"]
         assert Path("one/statement.txt").read_text().startswith("NOT PRIVATE: ")
 
     def test_an_existing_folder_is_left_alone(self, ppadmm):

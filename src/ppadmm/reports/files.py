@@ -37,7 +37,11 @@ def write_run(result: Result, folder: Path) -> None:
             _write(draft / "model.json", model_dict(result))
             text = result.statement.text() + "\n"
             (draft / "statement.txt").write_text(text, encoding="utf-8")
-            np.savez_compressed(draft / "releases.npz", releases=result.trace.releases[:, :, 0])
+            np.savez_compressed(
+                draft / "releases.npz",
+                releases=result.trace.releases[:, :, 0],
+                private=np.array(result.statement.private),
+            )
 
 
 def model_dict(result: Result) -> dict[str, Any]:
@@ -45,6 +49,7 @@ def model_dict(result: Result) -> dict[str, Any]:
     schema = result.prepared.schema
     return {
         "private": result.statement.private,
+        "not_private_because": list(result.statement.not_private_because),
         "coefficients": dict(zip(schema.feature_names, result.model.tolist(), strict=True)),
         "per_agent": result.agent_models.tolist(),
         "schema": schema.to_dict(),
