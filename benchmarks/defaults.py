@@ -28,7 +28,7 @@ from ppadmm.problem import Logistic, Risk, make_graph
 
 DELTA = 1e-6
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 10.0)
-MULTIPLES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
+MULTIPLES = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 SEEDS = range(3)
 LOSS = Logistic()
 

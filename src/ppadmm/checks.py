@@ -41,12 +41,14 @@ def probability(name: str, value: float) -> float:
     return number
 
 
-def count(name: str, value: int, at_least: int = 1) -> int:
-    """Return `value` if it is a whole number ≥ `at_least`."""
+def count(name: str, value: int, at_least: int = 1, at_most: int | None = None) -> int:
+    """Return `value` if it is a whole number ≥ `at_least`, and ≤ `at_most` if that is given."""
     number = finite(name, value)
     if number != int(number) or number < at_least:
         raise InputError(f"Expected {name} to be a whole number ≥ {at_least}, got {value!r}.")
-    return int(number)
+    if at_most is not None and number > at_most:
+        raise InputError(f"Expected {name} ≤ {at_most}, got {value!r}.")
+    return int(value)
 
 
 def one_of(name: str, value: str, allowed: Collection[str]) -> str:

@@ -363,7 +363,7 @@ BAD_SETTINGS = [
     (("--eta", "0"), 2, "eta > 0, got 0.0"),
     (("--eta", "nan"), 2, "eta to be a finite number, got nan"),
     (("--regularisation", "-2"), 2, "regularisation ≥ 0, got -2.0"),
-    (("--beta", "0"), 2, "beta > 0, got 0.0"),
+    (("--beta", "0"), 2, "0 < beta < 1, got 0.0"),
     (("--beta", "1e-30"), 5, "β = 1e-30"),
     (("--graph", "mesh"), 2, "graph 'mesh'"),
     (("--graph", "none.txt"), 2, "'none.txt'"),

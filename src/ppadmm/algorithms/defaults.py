@@ -21,9 +21,9 @@ from ppadmm.privacy.calibration import Budget
 from ppadmm.privacy.gaussian import gdp_ratio
 from ppadmm.problem.losses import Loss
 
-RATE = 0.012
+RATE = 0.014
 CURVATURE = 0.2
-ROUNDS = (40, 120)
+ROUNDS = (80, 200)
 PLAIN_ETA, PLAIN_ROUNDS = 5e-4, 100
 """For runs without noise."""
 

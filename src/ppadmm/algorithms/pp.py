@@ -72,7 +72,8 @@ def _infeasible(site: Site, settings: Settings, k: int, rank: int) -> str:
     kappa = largest_kappa(budget, rank, settings.rounds)
     needed = site.risk.loss.smoothness / (site.risk.n * kappa) if kappa else math.inf
     eta = max(0.0, needed - settings.weights(site.agents)[k]) / (2.0 * max(site.degree, 1))
-    way_out = f"choose η > {eta:.3g}, " if site.degree and math.isfinite(eta) else "choose "
+    helps = eta > settings.eta[k] and math.isfinite(eta)
+    way_out = f"choose η > {eta:.3g}, " if helps else "choose a larger δ, "
     return (
         f"Agent {site.agent} ({site.risk.n} records, {site.degree} neighbours) cannot reach "
         f"ε = {budget.epsilon:g} at δ = {budget.delta:g} in {settings.rounds} rounds with "

@@ -10,6 +10,7 @@ from ppadmm.privacy.sensitivity import ADJACENCIES
 from ppadmm.typing import Array
 
 CALIBRATIONS = ("proven", "paper")
+MAX_ROUNDS = 100_000
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,8 @@ class Settings:
     solver: str = "auto"
 
     def __post_init__(self) -> None:
-        checks.count("rounds", self.rounds)
-        checks.positive("beta", self.beta)
+        checks.count("rounds", self.rounds, at_most=MAX_ROUNDS)
+        checks.probability("beta", self.beta)
         checks.probability("share", self.share)
         checks.one_of("calibration", self.calibration, CALIBRATIONS)
         checks.one_of("adjacency", self.adjacency, ADJACENCIES)

@@ -1,8 +1,9 @@
 """The Brazil census extract (IPUMS International): who earns more than 300 dollars a month.
 
 IPUMS forbids redistribution, so no record is here. The extract names none of its columns: what
-kind each one is was judged from the range of its values in the extract, and its bounds were then
-rounded for that kind. They are treated as public because a census publishes its code lists.
+kind each one is was judged from the range of its values in the extract, and its bounds are round
+numbers for that kind; values beyond them are clipped. They are treated as public because a census
+publishes its code lists.
 """
 
 from pathlib import Path
@@ -21,14 +22,14 @@ _FILES = ("ipums_brazil.dat", "ipums_brazil.dat.gz")
 _DUMMY, _YES_NO = (0.0, 1.0), (1.0, 2.0)
 _BOUNDS = dict.fromkeys(range(FEATURES), _DUMMY) | {
     **dict.fromkeys((5, 7, 13, 18, 50), _YES_NO),
-    6: (0, 10),  # small counts
-    10: (0, 10),
-    11: (0, 5),
-    8: (0, 30),  # counts within a household
-    9: (0, 30),
-    12: (0, 100),  # apparently years of age
-    49: (0, 168),  # apparently hours worked in a week
-    51: (0, 100),  # a number of two digits
+    6: (0, 5),  # small counts within a household, larger ones clipped
+    10: (0, 5),
+    11: (0, 3),
+    8: (0, 10),  # counts of rooms or persons, larger ones clipped
+    9: (0, 10),
+    12: (10, 80),  # apparently years of age
+    49: (0, 100),  # apparently hours worked in a week
+    51: (0, 60),  # apparently years since an event
 }
 
 BRAZIL = Schema(

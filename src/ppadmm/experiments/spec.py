@@ -5,6 +5,7 @@ from typing import Any
 
 from ppadmm import checks
 from ppadmm.algorithms import ALGORITHMS, CALIBRATIONS
+from ppadmm.algorithms.settings import MAX_ROUNDS
 from ppadmm.errors import InputError
 from ppadmm.privacy import ADJACENCIES, Budget
 from ppadmm.problem import LOSSES
@@ -59,10 +60,10 @@ class RunSpec:
         checks.one_of("adjacency", self.adjacency, ADJACENCIES)
         checks.one_of("solver", self.solver, ["auto", *SOLVERS])
         _ = self.budget
-        checks.positive("beta", self.beta)
+        checks.probability("beta", self.beta)
         checks.non_negative("regularisation", self.regularisation)
         if self.rounds is not None:
-            checks.count("rounds", self.rounds)
+            checks.count("rounds", self.rounds, at_most=MAX_ROUNDS)
         if self.eta is not None:
             checks.positive("eta", self.eta)
         if self.seed is not None:
@@ -81,5 +82,5 @@ class RunSpec:
     @classmethod
     def of(cls, preset: str | None = None, **given: Any) -> "RunSpec":
         """Return a spec from what was given, then the preset, then the defaults."""
-        values = PRESETS[checks.one_of("preset", preset, PRESETS)] if preset else {}
+        values = PRESETS[checks.one_of("preset", preset, PRESETS)] if preset is not None else {}
         return cls(**{**values, **{k: v for k, v in given.items() if v is not None}})

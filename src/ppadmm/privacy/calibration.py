@@ -5,12 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from scipy.optimize import brentq
+
 from ppadmm import checks
 from ppadmm.errors import InfeasibleError
 from ppadmm.privacy import accountant
 from ppadmm.privacy.events import Approximate, Charge, Gaussian, ObjectivePerturbation, Tally
 
-TOLERANCE = 1e-9
+TOLERANCE = 1e-10
 
 
 @dataclass(frozen=True)
@@ -85,15 +87,21 @@ def largest_private(spent: Callable[[float], float], target: float) -> float:
     low, high = 1e-9, 1.0
     if spent(low) > target:
         raise InfeasibleError(
-            f"No amount of noise reaches ε = {target:g}: the curvature term alone exceeds it; "
-            "choose a larger η, fewer rounds or a larger ε."
+            f"No amount of noise reaches ε = {target:g} at this κ and δ; choose a larger η, "
+            "fewer rounds or a larger budget."
         )
     while spent(high) <= target:
         low, high = high, high * 4.0
-    while high > low * (1.0 + TOLERANCE):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if spent(middle) <= target else (low, middle)
-    return low
+    root = brentq(lambda x: _excess(spent(math.exp(x)), target), math.log(low), math.log(high))
+    x = math.exp(root)
+    while spent(x) > target:
+        x *= 1.0 - TOLERANCE
+    return x
+
+
+def _excess(spent: float, target: float) -> float:
+    """Return a bounded, increasing function of what is spent, zero at the target."""
+    return math.log(max(min(spent, 1e6 * target), 1e-6 * target) / target)
 
 
 def is_feasible(budget: Budget, kappa: float, rank: int, releases: int) -> bool:

@@ -76,15 +76,14 @@ class Tally:
     @classmethod
     def of(cls, charges: Iterable[Charge], times: int = 1) -> "Tally":
         """Count the events of `charges`, the whole list repeated `times` times."""
-        counts: dict[Event, int] = {}
+        tally = cls()
         for charge in charges:
-            for event in charge.events:
-                counts[event] = counts.get(event, 0) + times
-        return cls(tuple(counts.items()))
+            tally = tally.plus(charge, times)
+        return tally
 
-    def plus(self, charge: Charge) -> "Tally":
-        """Return the tally after one more charge."""
+    def plus(self, charge: Charge, times: int = 1) -> "Tally":
+        """Return the tally after `times` more of a charge."""
         counts = dict(self.counts)
         for event in charge.events:
-            counts[event] = counts.get(event, 0) + 1
+            counts[event] = counts.get(event, 0) + times
         return Tally(tuple(counts.items()))

@@ -57,7 +57,10 @@ class MemoryLedger:
 
 
 def _tally(charges: Counter[Charge]) -> Tally:
-    return Tally.of(charge for charge, times in charges.items() for _ in range(times))
+    tally = Tally()
+    for charge, times in charges.items():
+        tally = tally.plus(charge, times)
+    return tally
 
 
 def _require_within(planned: Tally, budget: Budget) -> None:

@@ -56,7 +56,7 @@ class Statement:
         lines = []
         if not self.private and self.epsilon is not None:
             lines.append(
-                f"With secret noise of the same size the accountant would prove "
+                f"For noise of this size, kept secret, and public inputs the accountant proves "
                 f"ε = {self.epsilon:.4g} at δ = {self.delta:g} for {self.unit}."
             )
         if self.calibration == "paper" and self.claimed_epsilon is not None:

@@ -57,10 +57,11 @@ class Logistic:
         return np.logaddexp(0.0, -margins)
 
     def gradient(self, margins: Array) -> Array:
-        """−1 / (1 + eᵐ)."""
-        slope: Array = expit(-margins)
-        np.negative(slope, out=slope)
-        return slope
+        """−1 / (1 + eᵐ); beyond m = 80 it is 0 to working precision."""
+        slope = np.minimum(margins, 80.0)
+        np.exp(slope, out=slope)
+        slope += 1.0
+        return np.divide(-1.0, slope, out=slope)
 
     def curvature(self, margins: Array) -> Array:
         """p(1−p) with p = 1 / (1 + e⁻ᵐ)."""

@@ -9,7 +9,7 @@ any warm start and any early exit is allowed as long as the certificate holds.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from ppadmm.typing import Array, Rows
 
 MAX_ITERATIONS = 300
 MAX_BACKTRACKS = 40
+SINGLE_ABOVE = 2e-5
+"""A gradient in single precision errs by about 10⁻⁶: of use while residuals are above this."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,35 @@ class Solver(Protocol):
         """Return a certified solution, or raise `SolverError`."""
 
 
+class Point(NamedTuple):
+    """Where all replicates are: θ, ∇f(θ) and ∇F(θ), each (R, d)."""
+
+    theta: Array
+    data: Array
+    gradient: Array
+
+    def restricted(self, rows: Rows) -> "Point":
+        """Return some of the rows."""
+        return Point(self.theta[rows], self.data[rows], self.gradient[rows])
+
+    def replaced(self, rows: Rows, other: "Point") -> "Point":
+        """Return a copy with `other` in place of some of the rows."""
+        copies = tuple(array.copy() for array in self)
+        for copy, part in zip(copies, other, strict=True):
+            copy[rows] = part
+        return Point(*copies)
+
+
+class Step(NamedTuple):
+    """One accepted step; rows that did not move are equal before and after."""
+
+    before: Point
+    after: Point
+    iteration: int
+
+
 class Method(Protocol):
-    """One way to choose a direction; `Memory` is whatever it keeps between iterations."""
+    """One way to choose a direction; the memory is whatever it keeps between iterations."""
 
     def prepare(self, sub: Subproblem, memory: Any) -> Any:
         """Return the memory to start a solve with."""
@@ -70,19 +99,8 @@ class Method(Protocol):
     def direction(self, sub: Subproblem, theta: Array, gradient: Array, memory: Any) -> Array:
         """Return a descent direction for every row; all arrays (A, d)."""
 
-    def learn(self, sub: Subproblem, memory: Any, step: "Step") -> Any:
+    def learn(self, sub: Subproblem, memory: Any, step: Step) -> Any:
         """Return the memory after a step."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """One accepted step of some rows: where it led and what the risk gradient did."""
-
-    rows: Rows
-    theta: Array
-    change: Array
-    risk_change: Array
-    iteration: int
 
 
 def cold_start(sub: Subproblem) -> Warm:
@@ -92,54 +110,73 @@ def cold_start(sub: Subproblem) -> Warm:
 
 
 def descend(method: Method, sub: Subproblem, start: Warm, tolerance: float) -> Solution:
-    """Iterate θ ← θ + αp until every replicate is certified."""
+    """Iterate θ ← θ + αp until every replicate is certified.
+
+    As long as all residuals are large, gradients are evaluated in single precision: half the
+    memory to read. No replicate is called certified on such an evaluation.
+    """
     before = sub.risk.passes
-    theta, data = start.point.copy(), start.risk_gradient.copy()
-    gradient = sub.gradient(theta, data)
+    at = Point(start.point, start.risk_gradient, sub.gradient(start.point, start.risk_gradient))
     memory = method.prepare(sub, start.memory)
+    single = False
     for iteration in range(MAX_ITERATIONS):
-        rounding = sub.rounding(theta)
-        if rounding.max() >= tolerance:
-            raise SolverError(_below_rounding(tolerance, float(rounding.max())))
-        residual = np.linalg.norm(gradient, axis=1) + rounding
-        rows = np.flatnonzero(~(residual <= tolerance))
-        if not len(rows):
-            return Solution(Warm(theta, data, memory), residual, sub.risk.passes - before)
-        part = sub.restricted(rows)
-        p = method.direction(part, theta[rows], gradient[rows], _rows(memory, rows))
-        new_theta, new_data, new_gradient = _step(part, theta[rows], gradient[rows], p)
-        change = Step(rows, new_theta, new_theta - theta[rows], new_data - data[rows], iteration)
-        theta[rows], data[rows], gradient[rows] = new_theta, new_data, new_gradient
-        memory = method.learn(sub, memory, change)
+        residual = _residual(sub, at, tolerance)
+        moving = ~(residual <= tolerance)
+        if not (single or moving.any()):
+            return Solution(Warm(at.theta, at.data, memory), residual, sub.risk.passes - before)
+        all_move = single or bool(moving.all())
+        single = residual.min() > max(SINGLE_ABOVE, 30.0 * tolerance)
+        if all_move:
+            p = method.direction(sub, at.theta, at.gradient, memory)
+            new = _line_search(sub, at, p, single)
+        else:
+            new = _move_some(method, sub, at, memory, np.flatnonzero(moving), single)
+        memory = method.learn(sub, memory, Step(at, new, iteration))
+        at = new
     raise SolverError(_not_certified(tolerance, float(np.max(residual))))
 
 
-def _rows(memory: Any, rows: Rows) -> Any:
-    return memory.restricted(rows) if hasattr(memory, "restricted") else memory
+def _move_some(
+    method: Method, sub: Subproblem, at: Point, memory: Any, rows: Rows, single: bool
+) -> Point:
+    """Step the replicates `rows` and leave the others where they are."""
+    part, here = sub.restricted(rows), at.restricted(rows)
+    recall = memory.restricted(rows) if hasattr(memory, "restricted") else memory
+    p = method.direction(part, here.theta, here.gradient, recall)
+    return at.replaced(rows, _line_search(part, here, p, single))
 
 
-def _step(sub: Subproblem, theta: Array, gradient: Array, p: Array) -> tuple[Array, Array, Array]:
+def _residual(sub: Subproblem, at: Point, tolerance: float) -> Array:
+    rounding = sub.rounding(at.theta)
+    if not rounding.max() < tolerance:
+        raise SolverError(_below_rounding(tolerance, float(rounding.max())))
+    return np.asarray(np.sqrt(np.vecdot(at.gradient, at.gradient)) + rounding)
+
+
+def _line_search(sub: Subproblem, at: Point, p: Array, single: bool) -> Point:
     """Take α = 1, or less for the rows that overshoot, judging by slopes alone.
 
     Near the optimum differences of F drown in rounding, while the slope φ'(α) = ∇F(θ+αp)·p does
     not. F is convex along p: φ'(α) ≤ 0 means F has only fallen so far.
     """
-    slope0 = -(gradient * p).sum(axis=1)
-    alpha = np.ones(len(theta))
-    new_theta = theta + p
-    data = sub.risk.gradient(new_theta)
-    new_gradient = sub.gradient(new_theta, data)
+    slope0 = -np.vecdot(at.gradient, p)
+    new = _evaluated(sub, at.theta + p, single)
+    alpha = np.ones(len(p))
     for _ in range(MAX_BACKTRACKS):
-        slope = (new_gradient * p).sum(axis=1)
-        rows = np.flatnonzero(~(slope <= 0.5 * slope0))
-        if not len(rows):
+        slope = np.vecdot(new.gradient, p)
+        too_far = ~(slope <= 0.5 * slope0)
+        if not too_far.any():
             break
+        rows = np.flatnonzero(too_far)
         alpha[rows] *= np.clip(slope0[rows] / (slope0[rows] + slope[rows]), 0.1, 0.9)
-        new_theta[rows] = theta[rows] + alpha[rows, None] * p[rows]
-        part = sub.restricted(rows)
-        data[rows] = part.risk.gradient(new_theta[rows])
-        new_gradient[rows] = part.gradient(new_theta[rows], data[rows])
-    return new_theta, data, new_gradient
+        theta = at.theta[rows] + alpha[rows, None] * p[rows]
+        new = new.replaced(rows, _evaluated(sub.restricted(rows), theta, single))
+    return new
+
+
+def _evaluated(sub: Subproblem, theta: Array, single: bool) -> Point:
+    data = sub.risk.gradient(theta, single)
+    return Point(theta, data, sub.gradient(theta, data))
 
 
 def _below_rounding(tolerance: float, rounding: float) -> str:

@@ -1,17 +1,17 @@
-"""Quasi-Newton solvers whose memory lives on from one round to the next.
+"""Quasi-Newton solvers: a base metric corrected by secant pairs.
 
 Rounds change only the linear term of the subproblem, so what one round learnt about the
-curvature is true in the next. Both solvers correct a base metric by secant pairs:
+curvature is of use in the next.
 
-- `LBFGS`: base metric a multiple of the identity; for wide data.
-- `FixedMetric`: base metric c₁ZᵀZ/n + μI, an upper bound of the Hessian everywhere, kept in the
-  eigenbasis of ZᵀZ/n where it is diagonal for every μ; refreshed from the Hessian at hand when a
-  solve takes long. One factorisation serves every round, budget and seed.
+- `FixedMetric`: the base metric is the Hessian of the data part somewhere nearby, kept until it is
+  too old; at first c₁ZᵀZ/n, an upper bound of the Hessian everywhere (and exact at θ = 0 for the
+  logistic loss). In its eigenbasis it is diagonal for every μ, so replicates with other
+  penalties share one factorisation.
+- `LBFGS`: the base metric is a multiple of the identity; for wide data.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -19,71 +19,101 @@ from ppadmm.problem.risk import Subproblem
 from ppadmm.solvers.base import Solution, Step, Warm, descend
 from ppadmm.typing import Array, Rows
 
-Base = Callable[[Array], Array]
+TINY = 1e-24
+"""A pair whose s·y is smaller is left out: rounding has eaten it."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A data-part metric U diag(values) Uᵀ with orthonormal U (d, d)."""
+    """A positive semidefinite matrix, ready to solve (matrix + μI)x = g row by row.
+
+    For one common μ it keeps the inverse, otherwise eigenvectors: diagonal for every μ.
+    """
 
     values: Array
     basis: Array
+    inverse: Array | None = None
 
     @classmethod
-    def of(cls, matrix: Array) -> "Metric":
-        """Factorise a positive semidefinite matrix."""
+    def of(cls, matrix: Array, mu: Array) -> "Metric":
+        """Factorise for the μ (R,) at hand."""
+        if np.all(mu == mu[0]):
+            inverse = np.linalg.inv(matrix + mu[0] * np.eye(len(matrix)))
+            return cls(np.empty(0), np.empty(0), (inverse + inverse.T) / 2.0)
         values, basis = np.linalg.eigh(matrix)
         return cls(np.maximum(values, 0.0), basis)
 
     def solve(self, mu: Array, rhs: Array) -> Array:
-        """(U diag(values) Uᵀ + μI)⁻¹ rhs, row by row; μ (A,), rhs (A, d)."""
+        """(matrix + μI)⁻¹ rhs; μ (A,), rhs (A, d)."""
+        if self.inverse is not None:
+            return np.asarray(rhs @ self.inverse)
         return np.asarray(((rhs @ self.basis) / (self.values + mu[:, None])) @ self.basis.T)
 
 
-@dataclass(frozen=True)
-class Memory:
-    """Secant pairs (Δθ, Δ∇f), newest last, each (R, d), and the base metric if there is one.
+class Pair(NamedTuple):
+    """One secant pair of every replicate: s = Δθ and y = Δ∇F, both (R, d), and 1/(s·y) (R,).
 
-    The pairs hold the data part only: y = Δ∇f + μΔθ follows whatever μ the round has.
+    A replicate that did not move has s = 0 and 1/(s·y) := 0, which drops it from all formulas.
     """
 
-    pairs: tuple[tuple[Array, Array], ...] = ()
+    s: Array
+    y: Array
+    rho: Array
+
+    @classmethod
+    def of(cls, s: Array, y: Array) -> "Pair":
+        """Compute 1/(s·y) where it means something."""
+        sy = np.vecdot(s, y)
+        return cls(s, y, np.divide(1.0, sy, out=np.zeros_like(sy), where=sy > TINY))
+
+    def restricted(self, rows: Rows) -> "Pair":
+        """Return the pair of some of the replicates."""
+        return Pair(self.s[rows], self.y[rows], self.rho[rows])
+
+
+class Memory(NamedTuple):
+    """What a solver knows of the curvature: pairs, newest last, a metric and its age in solves.
+
+    `mu` is the μ that the pairs and the metric were made for.
+    """
+
+    mu: Array
+    pairs: tuple[Pair, ...] = ()
     metric: Metric | None = None
+    age: int = 0
 
     def restricted(self, rows: Rows) -> "Memory":
         """Return the memory of some of the replicates."""
-        return replace(self, pairs=tuple((s[rows], y[rows]) for s, y in self.pairs))
+        pairs = tuple(pair.restricted(rows) for pair in self.pairs)
+        return Memory(self.mu, pairs, self.metric, self.age)
 
-    def with_pair(self, step: Step, replicates: int, limit: int) -> "Memory":
-        """Append a pair; rows that did not move get zeros, which `_two_loop` skips."""
-        if limit == 0:
-            return self
-        s = np.zeros((replicates, step.change.shape[1]))
-        y = np.zeros_like(s)
-        s[step.rows], y[step.rows] = step.change, step.risk_change
-        return replace(self, pairs=(*self.pairs, (s, y))[-limit:])
+    def with_pair(self, step: Step, limit: int) -> "Memory":
+        """Append a step's pair and forget the oldest beyond `limit`."""
+        s = step.after.theta - step.before.theta
+        pair = Pair.of(s, step.after.gradient - step.before.gradient)
+        return Memory(self.mu, (*self.pairs, pair)[-limit:], self.metric, self.age)
 
 
-def _two_loop(memory: Memory, mu: Array, gradient: Array, base: Base) -> Array:
-    """Return H⁻¹g for the limited-memory BFGS matrix H, row by row (Nocedal 1980)."""
-    q = gradient.copy()
-    used = []
-    for s, y_data in reversed(memory.pairs):
-        y = y_data + mu[:, None] * s
-        sy = (s * y).sum(axis=1)
-        rho = np.divide(1.0, sy, out=np.zeros_like(sy), where=sy > 1e-24)
-        a = rho * (s * q).sum(axis=1)
-        q -= a[:, None] * y
-        used.append((s, y, rho, a))
-    r = base(q)
-    for s, y, rho, a in reversed(used):
-        r += (a - rho * (y * r).sum(axis=1))[:, None] * s
+def _first_loop(pairs: tuple[Pair, ...], gradient: Array) -> tuple[Array, list[Array]]:
+    """Nocedal's first loop, newest pair first."""
+    q, weights = gradient, []
+    for pair in reversed(pairs):
+        a = pair.rho * np.vecdot(pair.s, q)
+        q = q - a[:, None] * pair.y
+        weights.append(a)
+    return q, weights
+
+
+def _second_loop(pairs: tuple[Pair, ...], r: Array, weights: list[Array]) -> Array:
+    """Nocedal's second loop, oldest pair first; returns H⁻¹g."""
+    for pair, a in zip(pairs, reversed(weights), strict=True):
+        r = r + (a - pair.rho * np.vecdot(pair.y, r))[:, None] * pair.s
     return r
 
 
 @dataclass(frozen=True)
 class LBFGS:
-    """Limited-memory BFGS; never forms a d × d matrix."""
+    """Limited-memory BFGS whose pairs live on from round to round; never forms a d × d matrix."""
 
     pairs: int = 12
     name: ClassVar[str] = "lbfgs"
@@ -93,34 +123,43 @@ class LBFGS:
         return descend(self, sub, start, tolerance)
 
     def prepare(self, sub: Subproblem, memory: Any) -> Memory:
-        """Keep last round's pairs."""
-        return memory if isinstance(memory, Memory) else Memory()
+        """Keep last round's pairs, moved to this round's μ: y changes by (μ' − μ)s."""
+        if not isinstance(memory, Memory) or len(memory.mu) != sub.replicates:
+            return Memory(sub.mu)
+        if np.array_equal(memory.mu, sub.mu):
+            return memory
+        change = (sub.mu - memory.mu)[:, None]
+        moved = tuple(Pair.of(pair.s, pair.y + change * pair.s) for pair in memory.pairs)
+        return Memory(sub.mu, moved)
 
     def direction(self, sub: Subproblem, theta: Array, gradient: Array, memory: Memory) -> Array:
         """−H⁻¹g, started from the newest pair's curvature or from 1/(c₁+μ)."""
         scale = 1.0 / (sub.risk.loss.smoothness + sub.mu)
         if memory.pairs:
-            s, y_data = memory.pairs[-1]
-            y = y_data + sub.mu[:, None] * s
-            sy, yy = (s * y).sum(axis=1), (y * y).sum(axis=1)
-            scale = np.where(sy > 1e-24, sy / np.maximum(yy, 1e-300), scale)
-        return -_two_loop(memory, sub.mu, gradient, lambda q: scale[:, None] * q)
+            last = memory.pairs[-1]
+            measured = 1.0 / np.maximum(last.rho * np.vecdot(last.y, last.y), 1e-300)
+            scale = np.where(last.rho > 0.0, measured, scale)
+        q, weights = _first_loop(memory.pairs, gradient)
+        return -_second_loop(memory.pairs, scale[:, None] * q, weights)
 
     def learn(self, sub: Subproblem, memory: Memory, step: Step) -> Memory:
         """Append the step's pair."""
-        return memory.with_pair(step, sub.replicates, self.pairs)
+        return memory.with_pair(step, self.pairs)
 
 
 @dataclass(frozen=True)
 class FixedMetric:
-    """A frozen metric in the Gram eigenbasis, corrected by a few secant pairs.
+    """A metric kept over several rounds, corrected by the secant pairs of this one.
 
-    After `patience` iterations in one solve the metric is taken anew from the Hessian at the
-    mean of the replicates that are still moving.
+    A solve that has not ended after `patience` steps takes the metric anew from the Hessian where
+    it is, at the mean of the replicates that still move: if the metric is more than `keep` solves
+    old, and once more every `retry` steps.
     """
 
-    pairs: int = 5
-    patience: int = 6
+    pairs: int = 4
+    patience: int = 2
+    keep: int = 1
+    retry: int = 8
     name: ClassVar[str] = "fixed-metric"
 
     def solve(self, sub: Subproblem, start: Warm, tolerance: float) -> Solution:
@@ -128,21 +167,28 @@ class FixedMetric:
         return descend(self, sub, start, tolerance)
 
     def prepare(self, sub: Subproblem, memory: Any) -> Memory:
-        """Keep last round's metric, or start with the bound c₁ZᵀZ/n."""
-        if isinstance(memory, Memory) and memory.metric is not None:
-            return memory
-        return Memory(metric=Metric.of(sub.risk.loss.smoothness * sub.risk.gram))
+        """Keep last round's metric if μ is the same, or start from the bound c₁ZᵀZ/n."""
+        if isinstance(memory, Memory) and np.array_equal(memory.mu, sub.mu):
+            return Memory(sub.mu, (), memory.metric, memory.age + 1)
+        bound = sub.risk.loss.smoothness * sub.risk.gram
+        return Memory(sub.mu, (), Metric.of(bound, sub.mu))
 
     def direction(self, sub: Subproblem, theta: Array, gradient: Array, memory: Memory) -> Array:
         """−H⁻¹g, started from the metric."""
-        metric = memory.metric
-        if metric is None:
+        if memory.metric is None:
             raise TypeError("FixedMetric.direction needs a prepared memory.")
-        return -_two_loop(memory, sub.mu, gradient, lambda q: metric.solve(sub.mu, q))
+        q, weights = _first_loop(memory.pairs, gradient)
+        return -_second_loop(memory.pairs, memory.metric.solve(sub.mu, q), weights)
 
     def learn(self, sub: Subproblem, memory: Memory, step: Step) -> Memory:
-        """Append the step's pair, and refresh the metric when patience runs out."""
-        if (step.iteration + 1) % self.patience == 0:
-            hessian = sub.risk.hessian(step.theta.mean(axis=0))
-            return Memory(metric=Metric.of(hessian))
-        return memory.with_pair(step, sub.replicates, self.pairs)
+        """Append the step's pair, or refresh the metric when it is due."""
+        if self._due(memory, step.iteration + 1):
+            moved = (step.after.theta != step.before.theta).any(axis=1)
+            hessian = sub.risk.hessian(step.after.theta[moved].mean(axis=0), single=True)
+            return Memory(sub.mu, (), Metric.of(hessian, sub.mu))
+        return memory.with_pair(step, self.pairs)
+
+    def _due(self, memory: Memory, steps: int) -> bool:
+        if steps == self.patience:
+            return memory.age > self.keep
+        return steps > self.patience and (steps - self.patience) % self.retry == 0
