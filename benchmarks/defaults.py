@@ -31,6 +31,7 @@ EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 10.0)
 MULTIPLES = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 SEEDS = range(3)
 LOSS = Logistic()
+SCENARIO = ("generator", "features", "records", "agents", "graph")
 
 
 def census(records, features, seed):
@@ -116,19 +117,19 @@ def scenario(generator, features, records, agents, kind):
                 risks, graph, [(e, h * m) for e, h, m in cells], rounds, (X[cut:], y[cut:])
             )
             rows += [
-                dict(
-                    generator=generator.__name__,
-                    features=features,
-                    records=records,
-                    agents=agents,
-                    graph=kind,
-                    epsilon=e,
-                    rounds=rounds,
-                    round_factor=factor,
-                    eta=h * m,
-                    multiple=m,
-                    error=float(error),
-                )
+                {
+                    "generator": generator.__name__,
+                    "features": features,
+                    "records": records,
+                    "agents": agents,
+                    "graph": kind,
+                    "epsilon": e,
+                    "rounds": rounds,
+                    "round_factor": factor,
+                    "eta": h * m,
+                    "multiple": m,
+                    "error": float(error),
+                }
                 for (e, h, m), error in zip(cells, errors, strict=True)
             ]
     return rows
@@ -137,10 +138,9 @@ def scenario(generator, features, records, agents, kind):
 def regrets(rows, key):
     """Regret of each value of `key` against the best value tried in the same scenario and ε."""
     out = {}
-    names = ("generator", "features", "records", "agents", "graph", "epsilon")
     groups = {}
     for row in rows:
-        groups.setdefault(tuple(row[k] for k in names), []).append(row)
+        groups.setdefault(tuple(row[k] for k in (*SCENARIO, "epsilon")), []).append(row)
     for group in groups.values():
         best = min(row["error"] for row in group)
         for row in group:
@@ -159,10 +159,7 @@ def main():
         rows += scenario(*case)
         done = [r for r in rows[-200:] if r["multiple"] == 1 and r["round_factor"] == 1]
         last = done[-1]
-        print(
-            f"# {last['generator']} d={last['features']} n={last['records']} N={last['agents']} {last['graph']}: T={last['rounds']}",
-            flush=True,
-        )
+        print("#", *(last[k] for k in SCENARIO), "T =", last["rounds"], flush=True)
     for title, part, key in (
         ("multiple of the rule's η", [r for r in rows if r["round_factor"] == 1], "multiple"),
         ("multiple of the rule's T", [r for r in rows if r["multiple"] == 1], "round_factor"),

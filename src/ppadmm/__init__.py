@@ -1,3 +1,37 @@
-"""Decentralised training of linear classifiers with proven differential privacy."""
+"""Decentralised training of linear classifiers with proven differential privacy.
+
+from ppadmm import RunSpec, train
+result = train(RunSpec(data="synthetic", epsilon=1.0))
+print(result.statement.text())
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from ppadmm.errors import PpadmmError
+
+if TYPE_CHECKING:
+    from ppadmm.experiments.spec import RunSpec
+    from ppadmm.experiments.train import Result, train
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "RunSpec": "ppadmm.experiments.spec",
+    "Result": "ppadmm.experiments.train",
+    "train": "ppadmm.experiments.train",
+}
+
+__all__ = ["PpadmmError", "Result", "RunSpec", "__version__", "train"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the public names on first use, so that `import ppadmm` stays quick."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'ppadmm' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

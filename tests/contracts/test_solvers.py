@@ -17,7 +17,9 @@ solvers = pytest.mark.parametrize("name", SOLVERS)
 def problem(loss, mu=0.05, R=4, sparse=False, scale=1.0, n=80, d=6):
     rng = np.random.default_rng(7)
     risk = Risk(random_shard(n=n, d=d, sparse=sparse), loss)
-    return Subproblem(risk, np.full(R, mu) * rng.uniform(1, 3, R), scale * rng.standard_normal((R, d)))
+    return Subproblem(
+        risk, np.full(R, mu) * rng.uniform(1, 3, R), scale * rng.standard_normal((R, d))
+    )
 
 
 @combinations

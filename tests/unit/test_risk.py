@@ -55,7 +55,12 @@ def test_the_subproblem_is_the_augmented_lagrangian():
 
     def lagrangian(theta):
         penalty = sum(((0.5 * (own + other) - theta) ** 2).sum() for other in others)
-        return risk.value(theta[None])[0] + weight / 2 * theta @ theta + 2 * dual @ theta + eta * penalty
+        return (
+            risk.value(theta[None])[0]
+            + weight / 2 * theta @ theta
+            + 2 * dual @ theta
+            + eta * penalty
+        )
 
     differences = [
         lagrangian(theta) - sub.value(theta[None])[0] for theta in rng.standard_normal((6, 5))
@@ -73,7 +78,10 @@ def test_the_rounding_bound_holds_against_fifty_digits():
         theta = rng.standard_normal(6) * scale
         exact = _exact_gradient(shard, theta)
         error = np.linalg.norm(
-            [float(mpmath.mpf(a) - b) for a, b in zip(risk.gradient(theta[None])[0], exact, strict=True)]
+            [
+                float(mpmath.mpf(a) - b)
+                for a, b in zip(risk.gradient(theta[None])[0], exact, strict=True)
+            ]
         )
         fixed, growing = risk.rounding_terms
         bound = fixed + growing * np.linalg.norm(theta)

@@ -156,7 +156,7 @@ class FixedMetric:
     old, and once more every `retry` steps.
     """
 
-    pairs: int = 4
+    pairs: int = 2
     patience: int = 2
     keep: int = 1
     retry: int = 8
