@@ -4,6 +4,7 @@ A mechanism wraps the solve, so that perturbing before, inside or after it share
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -94,7 +95,7 @@ class PerturbedMinimiser:
         value = self._add_noise(solution.point, sub, noise, place)
         return Release(value, self.charges), solution.warm
 
-    @property
+    @cached_property
     def scales(self) -> dict[str, Array]:
         """σ₁ of the linear term and σ₂ of the output."""
         return {

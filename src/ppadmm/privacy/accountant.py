@@ -113,7 +113,8 @@ def epsilon(tally: Tally, delta: float) -> Bound:
     delta = checks.probability("delta", delta)
     distance = sum(e.distance * k for e, k in tally.counts if isinstance(e, Approximate))
     inner = delta * (1.0 - SLACK) if distance else delta
-    bound = min(_by_rdp(tally, inner), _by_theorem_c(tally, inner), key=lambda b: b.epsilon)
+    bound = _by_rdp(tally, inner)
+    bound = min(bound, _by_theorem_c(tally, inner, bound.epsilon), key=lambda b: b.epsilon)
     if distance and bound.epsilon > math.log(max(SLACK * delta / distance - 1.0, 1e-300)):
         return Bound(math.inf, delta, "none: the sampler's grid is too coarse for this δ")
     return Bound(bound.epsilon, delta, bound.theorem)
@@ -150,13 +151,16 @@ def _by_rdp(tally: Tally, delta: float) -> Bound:
     return Bound(best, delta, "A, B")
 
 
-def _by_theorem_c(tally: Tally, delta: float) -> Bound:
-    """Theorem C with d' = δ/100; with no objective perturbation it is exact and needs no d'."""
+def _by_theorem_c(tally: Tally, delta: float, unless_above: float = math.inf) -> Bound:
+    """Theorem C with d' = δ/100; with no objective perturbation it is exact and needs no d'.
+
+    Not worked out to the end if ε_κ alone is above `unless_above`.
+    """
     if any(isinstance(e, NonPrivate) for e, _ in tally.counts):
         return Bound(math.inf, delta, "C")
     shift, tail = _curvature_shift(tally, delta / 100.0)
     m = math.hypot(*(math.sqrt(k) * e.ratio for e, k in _ratios(tally)))
-    if m > LARGEST_RATIO or not math.isfinite(shift):
+    if m > LARGEST_RATIO or not shift < unless_above:
         return Bound(math.inf, delta, "C")
     return Bound(shift + gdp_epsilon(delta - tail, m), delta, "C")
 

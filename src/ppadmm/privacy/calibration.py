@@ -11,6 +11,7 @@ from ppadmm import checks
 from ppadmm.errors import InfeasibleError
 from ppadmm.privacy import accountant
 from ppadmm.privacy.events import Approximate, Charge, Gaussian, ObjectivePerturbation, Tally
+from ppadmm.privacy.gaussian import gdp_ratio
 
 TOLERANCE = 1e-10
 
@@ -79,19 +80,22 @@ def calibrate(budget: Budget, step: Step, releases: int, share: float = 1e-3) ->
     def spent(ratio: float) -> float:
         return accountant.epsilon(Tally.of([noise(ratio).charge], releases), budget.delta).epsilon
 
-    return noise(largest_private(spent, budget.epsilon))
+    ideal = gdp_ratio(budget.epsilon, budget.delta) / math.sqrt(releases)
+    return noise(largest_private(spent, budget.epsilon, ideal))
 
 
-def largest_private(spent: Callable[[float], float], target: float) -> float:
+def largest_private(spent: Callable[[float], float], target: float, guess: float = 1.0) -> float:
     """Return the largest x (to a relative 1e-9) with spent(x) ≤ target; `spent` increases."""
-    low, high = 1e-9, 1.0
-    if spent(low) > target:
-        raise InfeasibleError(
-            f"No amount of noise reaches ε = {target:g} at this κ and δ; choose a larger η, "
-            "fewer rounds or a larger budget."
-        )
+    low, high = guess / 2.0, guess
+    while spent(low) > target:
+        low, high = low / 8.0, low
+        if low < 1e-9 * guess:
+            raise InfeasibleError(
+                f"No amount of noise reaches ε = {target:g} at this κ and δ; choose a larger η, "
+                "fewer rounds or a larger budget."
+            )
     while spent(high) <= target:
-        low, high = high, high * 4.0
+        low, high = high, high * 2.0
     root = brentq(lambda x: _excess(spent(math.exp(x)), target), math.log(low), math.log(high))
     x = math.exp(root)
     while spent(x) > target:

@@ -16,7 +16,7 @@ from ppadmm.problem.losses import Loss
 from ppadmm.typing import Array, Rows
 
 UNIT_ROUNDOFF = 2.0**-53
-CACHE_BYTES = 600_000
+CACHE_BYTES = 1_200_000
 """Size of a block of records: small enough to stay in a core's own cache between two uses."""
 
 
@@ -30,9 +30,9 @@ class Risk:
         self.shard = shard
         self.loss = loss
         self.passes = 0
-        self._V: Any = shard.signed()
-        self._sparse = issparse(self._V)
-        self._blocks: list[Any] = [self._V] if self._sparse else _blocks_of(self._V)
+        V: Any = shard.signed()
+        self._sparse = issparse(V)
+        self._blocks: list[Any] = [V] if self._sparse else _blocks_of(V)
 
     @property
     def n(self) -> int:
@@ -47,7 +47,8 @@ class Risk:
     def value(self, theta: Array) -> Array:
         """f(θ); (R, d) → (R,)."""
         self.passes += len(theta)
-        return np.asarray(self.loss.value(self._V @ theta.T).mean(axis=0))
+        sums = [self.loss.value(block @ theta.T).sum(axis=0) for block in self._blocks]
+        return np.asarray(sum(sums[1:], sums[0]) / self.n)
 
     def gradient(self, theta: Array, single: bool = False) -> Array:
         """∇f(θ); (R, d) → (R, d). With `single`, in single precision: quicker, no certificate.
@@ -85,7 +86,7 @@ class Risk:
     def _single_blocks(self) -> list[Any]:
         if self._sparse:
             return self._blocks
-        return _blocks_of(self._V.astype(np.float32))
+        return [block.astype(np.float32) for block in self._blocks]
 
     @property
     def rounding_terms(self) -> tuple[float, float]:
@@ -153,9 +154,10 @@ class Subproblem:
         return Subproblem(self.risk, self.mu[rows], self.linear[rows])
 
 
-def _blocks_of(V: Any) -> list[Any]:
-    count = -(-V.nbytes // CACHE_BYTES)
-    return np.array_split(V, min(count, len(V)))
+def _blocks_of(V: Array) -> list[Array]:
+    """Split the rows evenly; column-major, which matrix-vector products read faster."""
+    count = min(-(-V.nbytes // CACHE_BYTES), len(V))
+    return [np.asfortranarray(block) for block in np.array_split(V, count)]
 
 
 def _gamma(terms: int) -> float:

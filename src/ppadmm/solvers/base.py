@@ -19,8 +19,8 @@ from ppadmm.typing import Array, Rows
 
 MAX_ITERATIONS = 300
 MAX_BACKTRACKS = 40
-SINGLE_ABOVE = 2e-5
-"""A gradient in single precision errs by about 10⁻⁶: of use while residuals are above this."""
+SINGLE_ABOVE = 2e-6
+"""A gradient in single precision errs by about 10⁻⁷: of use while residuals are above this."""
 
 
 @dataclass(frozen=True)
@@ -118,22 +118,26 @@ def descend(method: Method, sub: Subproblem, start: Warm, tolerance: float) -> S
     before = sub.risk.passes
     at = Point(start.point, start.risk_gradient, sub.gradient(start.point, start.risk_gradient))
     memory = method.prepare(sub, start.memory)
+    _rounding(sub, at.theta, tolerance)
     single = False
     for iteration in range(MAX_ITERATIONS):
-        residual = _residual(sub, at, tolerance)
-        moving = ~(residual <= tolerance)
-        if not (single or moving.any()):
-            return Solution(Warm(at.theta, at.data, memory), residual, sub.risk.passes - before)
-        all_move = single or bool(moving.all())
-        single = residual.min() > max(SINGLE_ABOVE, 30.0 * tolerance)
-        if all_move:
+        norms = np.sqrt(np.vecdot(at.gradient, at.gradient))
+        rows = None
+        if not (single or norms.min() > tolerance):
+            residual = norms + _rounding(sub, at.theta, tolerance)
+            rows = np.flatnonzero(~(residual <= tolerance))
+            if not len(rows):
+                warm = Warm(at.theta, at.data, memory)
+                return Solution(warm, residual, sub.risk.passes - before)
+        single = norms.min() > max(SINGLE_ABOVE, 30.0 * tolerance)
+        if rows is None or len(rows) == len(norms):
             p = method.direction(sub, at.theta, at.gradient, memory)
             new = _line_search(sub, at, p, single)
         else:
-            new = _move_some(method, sub, at, memory, np.flatnonzero(moving), single)
+            new = _move_some(method, sub, at, memory, rows, single)
         memory = method.learn(sub, memory, Step(at, new, iteration))
         at = new
-    raise SolverError(_not_certified(tolerance, float(np.max(residual))))
+    raise SolverError(_not_certified(tolerance, float(np.max(norms))))
 
 
 def _move_some(
@@ -146,11 +150,12 @@ def _move_some(
     return at.replaced(rows, _line_search(part, here, p, single))
 
 
-def _residual(sub: Subproblem, at: Point, tolerance: float) -> Array:
-    rounding = sub.rounding(at.theta)
+def _rounding(sub: Subproblem, theta: Array, tolerance: float) -> Array:
+    """Return the rounding bound of every row, or raise if one alone is above the tolerance."""
+    rounding = sub.rounding(theta)
     if not rounding.max() < tolerance:
         raise SolverError(_below_rounding(tolerance, float(rounding.max())))
-    return np.asarray(np.sqrt(np.vecdot(at.gradient, at.gradient)) + rounding)
+    return rounding
 
 
 def _line_search(sub: Subproblem, at: Point, p: Array, single: bool) -> Point:
@@ -164,10 +169,10 @@ def _line_search(sub: Subproblem, at: Point, p: Array, single: bool) -> Point:
     alpha = np.ones(len(p))
     for _ in range(MAX_BACKTRACKS):
         slope = np.vecdot(new.gradient, p)
-        too_far = ~(slope <= 0.5 * slope0)
-        if not too_far.any():
+        near = slope <= 0.5 * slope0
+        if near.all():
             break
-        rows = np.flatnonzero(too_far)
+        rows = np.flatnonzero(~near)
         alpha[rows] *= np.clip(slope0[rows] / (slope0[rows] + slope[rows]), 0.1, 0.9)
         theta = at.theta[rows] + alpha[rows, None] * p[rows]
         new = new.replaced(rows, _evaluated(sub.restricted(rows), theta, single))

@@ -64,7 +64,7 @@ class Pair(NamedTuple):
     def of(cls, s: Array, y: Array) -> "Pair":
         """Compute 1/(s·y) where it means something."""
         sy = np.vecdot(s, y)
-        return cls(s, y, np.divide(1.0, sy, out=np.zeros_like(sy), where=sy > TINY))
+        return cls(s, y, 1.0 / np.where(sy > TINY, sy, np.inf))
 
     def restricted(self, rows: Rows) -> "Pair":
         """Return the pair of some of the replicates."""
@@ -156,9 +156,9 @@ class FixedMetric:
     old, and once more every `retry` steps.
     """
 
-    pairs: int = 2
-    patience: int = 2
-    keep: int = 1
+    pairs: int = 3
+    patience: int = 3
+    keep: int = 5
     retry: int = 8
     name: ClassVar[str] = "fixed-metric"
 
