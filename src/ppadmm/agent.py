@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from ppadmm.algorithms import Algorithm, Heard
 from ppadmm.errors import ProtocolError
-from ppadmm.mechanisms import Release
+from ppadmm.mechanisms import Desk, Release
 from ppadmm.noise import NoiseSource
 from ppadmm.privacy.ledger import Ledger
 
@@ -48,7 +48,7 @@ Action: TypeAlias = Send | Wait | Done
 
 
 class Agent:
-    """Drives one algorithm through its rounds and books every release before it is made."""
+    """Drives one algorithm through its rounds; its desk books every cost before noise is drawn."""
 
     def __init__(
         self,
@@ -61,14 +61,18 @@ class Agent:
         self.algorithm = algorithm
         self.number = number
         self.neighbours = tuple(neighbours)
-        self.ledgers = tuple(ledgers)
         self.round = 0
-        self._noise = noise
+        self.desk = Desk(tuple(ledgers), noise)
         self._state = algorithm.init()
         self._spoken = False
         self._inbox: dict[int, dict[int, Heard]] = {}
-        for ledger, (charge, times) in zip(self.ledgers, algorithm.reserved, strict=True):
-            ledger.reserve(charge, times)
+        for ledger, run in zip(ledgers, algorithm.reserved, strict=True):
+            ledger.reserve(run)
+
+    @property
+    def ledgers(self) -> tuple[Ledger, ...]:
+        """One ledger per replicate."""
+        return self.desk.ledgers
 
     def next(self) -> Action:
         """Return the next thing to do; never blocks."""
@@ -101,9 +105,7 @@ class Agent:
             self._inbox.setdefault(message.round, {}).setdefault(message.agent, message.heard)
 
     def _speak(self) -> Send:
-        for ledger, charge in zip(self.ledgers, self.algorithm.charges(self._state), strict=True):
-            ledger.charge(charge)
-        self._state, release = self.algorithm.propose(self._state, self._noise)
+        self._state, release = self.algorithm.propose(self._state, self.desk)
         self._spoken = True
         message = Message(self.number, self.round, self.algorithm.heard(self._state))
         return Send(message, release)

@@ -5,6 +5,7 @@ OpenDP. `SeededNoise` is for simulation: repeatable, hence not private.
 """
 
 import math
+import secrets
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.random.bit_generator import ISeedSequence
 
 from ppadmm.errors import InputError
-from ppadmm.typing import Array
+from ppadmm.typing import Array, Rows
 
 FINENESS = 2.0**-44
 """Grids are at most this fraction of the noise's standard deviation."""
@@ -30,7 +31,7 @@ class Key:
 
 
 class NoiseSource(Protocol):
-    """Adds Gaussian noise to values."""
+    """Adds noise to values, one row per replicate."""
 
     @property
     def secure(self) -> bool:
@@ -38,6 +39,15 @@ class NoiseSource(Protocol):
 
     def gaussian(self, values: Array, scale: Array, grid: Array, key: Key) -> Array:
         """Return values + N(0, scale²) per row; values (R, d), scale and grid (R,)."""
+
+    def laplace(self, values: Array, scale: Array, grid: Array, key: Key) -> Array:
+        """Return values + Lap(scale) per row, the same shapes."""
+
+    def gamma(self, size: int, rate: Array, key: Key) -> Array:
+        """Return vectors (R, size) with density ∝ exp(−rate·‖b‖): Gamma norm, any direction."""
+
+    def restricted(self, rows: Rows) -> "NoiseSource":
+        """Return the source for some of the replicates."""
 
 
 class _Named(ISeedSequence):
@@ -61,13 +71,44 @@ class SeededNoise:
 
     def gaussian(self, values: Array, scale: Array, grid: Array, key: Key) -> Array:
         """Add noise that depends on (seed, agent, round, purpose) alone."""
-        rows = zip(values, scale, self.seeds, strict=True)
-        return np.stack([v + s * self._draw(seed, key, v.size) for v, s, seed in rows])
+        size = values.shape[1]
+        noise = [self._stream(seed, key).standard_normal(size) for seed in self._for(values)]
+        return np.asarray(values + scale[:, None] * np.array(noise))
 
-    def _draw(self, seed: int, key: Key, size: int) -> Array:
+    def laplace(self, values: Array, scale: Array, grid: Array, key: Key) -> Array:
+        """Add noise that depends on (seed, agent, round, purpose) alone."""
+        size = values.shape[1]
+        noise = [self._stream(seed, key).laplace(size=size) for seed in self._for(values)]
+        return np.asarray(values + scale[:, None] * np.array(noise))
+
+    def gamma(self, size: int, rate: Array, key: Key) -> Array:
+        """Draw vectors that depend on (seed, agent, round, purpose) alone."""
+        return np.stack(
+            [
+                _gamma_vector(self._stream(s, key), size, r)
+                for s, r in zip(self.seeds, rate, strict=True)
+            ]
+        )
+
+    def restricted(self, rows: Rows) -> "SeededNoise":
+        """Return the source for some of the replicates."""
+        return SeededNoise(tuple(self.seeds[k] for k in rows))
+
+    def _for(self, values: Array) -> tuple[int, ...]:
+        if len(values) != len(self.seeds):
+            raise InputError(f"Expected one seed per row, got {len(self.seeds)} for {len(values)}.")
+        return self.seeds
+
+    def _stream(self, seed: int, key: Key) -> np.random.Generator:
         name = f"{seed}/{key.agent}/{key.round}/{key.purpose}"
         stream: Any = _Named(name)  # NumPy's stubs know no seed sequence but its own
-        return np.random.Generator(np.random.PCG64(stream)).standard_normal(size)
+        return np.random.Generator(np.random.PCG64(stream))
+
+
+def _gamma_vector(generator: np.random.Generator, size: int, rate: float) -> Array:
+    direction = generator.standard_normal(size)
+    norm = generator.gamma(size, 1.0 / rate)
+    return np.asarray(direction * (norm / np.linalg.norm(direction)))
 
 
 @dataclass(frozen=True)
@@ -82,6 +123,22 @@ class SecureNoise:
 
     def gaussian(self, values: Array, scale: Array, grid: Array, key: Key) -> Array:
         """Release each row through `make_gaussian`; `key` is not used."""
+        return self._released("gaussian", values, scale, grid)
+
+    def laplace(self, values: Array, scale: Array, grid: Array, key: Key) -> Array:
+        """Release each row through `make_laplace`; `key` is not used."""
+        return self._released("laplace", values, scale, grid)
+
+    def gamma(self, size: int, rate: Array, key: Key) -> Array:
+        """Draw from the system's entropy in floating point: secret, but not exactly sampled."""
+        generator = np.random.default_rng(secrets.randbits(256))
+        return np.stack([_gamma_vector(generator, size, r) for r in rate])
+
+    def restricted(self, rows: Rows) -> "SecureNoise":
+        """Return itself: no state belongs to a replicate."""
+        return self
+
+    def _released(self, kind: str, values: Array, scale: Array, grid: Array) -> Array:
         if values.ndim != 2 or not len(values) == len(scale) == len(grid):
             raise InputError(
                 f"Expected one scale and one grid per row, got values of shape {values.shape}, "
@@ -90,10 +147,10 @@ class SecureNoise:
         if not np.isfinite(values).all():
             raise InputError("Expected finite values to add noise to, got NaN or infinity.")
         rows = zip(values, scale, grid, strict=True)
-        return np.stack([self._release(v, float(s), float(g)) for v, s, g in rows])
+        return np.stack([self._release(kind, v, float(s), float(g)) for v, s, g in rows])
 
-    def _release(self, row: Array, scale: float, grid: float) -> Array:
-        measurement = _measurement(row.size, scale, grid_exponent(grid))
+    def _release(self, kind: str, row: Array, scale: float, grid: float) -> Array:
+        measurement = _measurement(kind, row.size, scale, grid_exponent(grid))
         released = np.asarray(measurement(row.tolist()), dtype=np.float64)
         if released.shape != row.shape or not np.isfinite(released).all():
             raise InputError("The noise source returned a value of the wrong shape or not finite.")
@@ -108,11 +165,13 @@ def grid_exponent(grid: float) -> int:
 
 
 @lru_cache(maxsize=256)
-def _measurement(size: int, scale: float, k: int) -> Any:
+def _measurement(kind: str, size: int, scale: float, k: int) -> Any:
     import opendp.prelude as dp
 
     dp.enable_features("contrib")
     domain = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=size)
+    if kind == "laplace":
+        return dp.m.make_laplace(domain, dp.l1_distance(T=float), scale=scale, k=k)
     return dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=scale, k=k)
 
 

@@ -8,6 +8,7 @@ from ppadmm.agent import Done, Message, Send, Wait
 from ppadmm.algorithms import Heard
 from ppadmm.engines import local
 from ppadmm.errors import BudgetError, ProtocolError
+from ppadmm.mechanisms import Desk
 from ppadmm.noise import SeededNoise
 from ppadmm.privacy import Budget, MemoryLedger
 from ppadmm.problem import make_graph
@@ -107,9 +108,8 @@ def test_a_charge_is_booked_before_noise_is_drawn():
     DIARY.lines.clear()
     agents = make_agents(GRAPH, make_settings(rounds=3))
     for agent in agents:
-        agent.ledgers = (DiaryLedger(DIARY),)
-        agent.ledgers[0].reserve(*agent.algorithm.reserved[0])
-        agent._noise = DiaryNoise((0,))
+        agent.desk = Desk((DiaryLedger(DIARY),), DiaryNoise((0,)))
+        agent.ledgers[0].reserve(agent.algorithm.reserved[0])
     local.run(agents)
     assert DIARY.lines == ["charge", "linear", "output"] * (3 * GRAPH.size)
 
@@ -118,10 +118,10 @@ def test_no_release_without_budget():
     agents = make_agents(GRAPH, make_settings(rounds=3))
     charge = agents[0].algorithm.mechanism.charges[0]
     ledger = MemoryLedger(Budget(1.0, 1e-5))
-    ledger.reserve(charge, 3)
+    ledger.reserve([(charge, 3)])
     with pytest.raises(BudgetError, match="only ε = 1 is granted"):
-        ledger.reserve(charge, 1)
-    agents[0].ledgers = (MemoryLedger(),)
+        ledger.reserve([(charge, 1)])
+    agents[0].desk = Desk((MemoryLedger(),), SeededNoise((0,)))
     with pytest.raises(BudgetError, match="nothing was released"):
         agents[0].next()
 

@@ -204,11 +204,11 @@ def test_a_calibrated_run_fits_a_ledger_and_nothing_more():
     step = perturbed_step(lipschitz=1.0, smoothness=0.25, n=1000, d=3, mu=2.0, beta=1e-8)
     charge = calibrate(budget, step, 10).charge
     ledger = MemoryLedger(budget)
-    ledger.reserve(charge, 10)
+    ledger.reserve([(charge, 10)])
     for _ in range(10):
         ledger.charge(charge)
     assert epsilon(ledger.spent, 1e-6).epsilon <= 1.0
     with pytest.raises(BudgetError, match="10 releases"):
         ledger.charge(charge)
     with pytest.raises(BudgetError, match="nothing was released"):
-        ledger.reserve(charge, 1)
+        ledger.reserve([(charge, 1)])

@@ -147,7 +147,7 @@ class TestSeeded:
         np.testing.assert_allclose(again, 1.0 + 2.0 * first)
 
     def test_refuses_more_rows_than_seeds(self):
-        with pytest.raises(ValueError, match="zip"):
+        with pytest.raises(ValueError, match="one seed per row, got 2 for 3"):
             SeededNoise((1, 2)).gaussian(np.zeros((3, 2)), np.ones(3), np.ones(3), KEY)
 
 

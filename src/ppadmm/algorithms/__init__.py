@@ -1,31 +1,55 @@
-"""The algorithms by name. Each builder binds one agent's rule to its site."""
+"""The algorithms by name. To add one, write a module with a `RECIPE` and list it here."""
 
-from collections.abc import Callable
 from typing import Any
 
 from ppadmm import checks
-from ppadmm.algorithms.base import Algorithm, Heard, Site
-from ppadmm.algorithms.non_private import build_non_private
-from ppadmm.algorithms.pp import build_pp
+from ppadmm.algorithms import (
+    dvp,
+    gradient,
+    ipp,
+    m_admm,
+    non_private,
+    one_shot,
+    pp,
+    r_admm,
+)
+from ppadmm.algorithms.base import Algorithm, Heard, Recipe, Site
 from ppadmm.algorithms.settings import CALIBRATIONS, Settings
 
-Builder = Callable[[Site, Settings], Algorithm[Any]]
+ALGORITHMS: dict[str, Recipe] = {
+    recipe.name: recipe
+    for recipe in (
+        pp.RECIPE,
+        ipp.RECIPE,
+        dvp.RECIPE,
+        m_admm.RECIPE,
+        r_admm.RECIPE,
+        gradient.RECIPE,
+        one_shot.RECIPE,
+        one_shot.CENTRALISED,
+        non_private.RECIPE,
+    )
+}
 
-ALGORITHMS: dict[str, Builder] = {"pp": build_pp, "non-private": build_non_private}
+
+def recipe_named(name: str) -> Recipe:
+    """Return the recipe called `name`."""
+    return ALGORITHMS[checks.one_of("algorithm", name, ALGORITHMS)]
 
 
 def build(name: str, site: Site, settings: Settings) -> Algorithm[Any]:
     """Return the algorithm called `name` at one site."""
-    return ALGORITHMS[checks.one_of("algorithm", name, ALGORITHMS)](site, settings)
+    return recipe_named(name).build(site, settings)
 
 
 __all__ = [
     "ALGORITHMS",
     "CALIBRATIONS",
     "Algorithm",
-    "Builder",
     "Heard",
+    "Recipe",
     "Settings",
     "Site",
     "build",
+    "recipe_named",
 ]

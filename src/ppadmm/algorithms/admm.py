@@ -12,10 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ppadmm.algorithms.base import Heard, Site
-from ppadmm.mechanisms import Mechanism, Place, Release
-from ppadmm.noise import NoiseSource
-from ppadmm.privacy.events import Charge
+from ppadmm.algorithms.base import Heard, Reserved, Site
+from ppadmm.mechanisms import Desk, Mechanism, Place, Release
 from ppadmm.problem.risk import Subproblem
 from ppadmm.solvers.base import Solver, Warm
 from ppadmm.typing import Array
@@ -44,14 +42,13 @@ class ADMM:
     mechanism: Mechanism
 
     @property
-    def mu(self) -> Array:
-        """Strong convexity of the subproblem: λ̂/N + 2η|B|."""
-        return self.weight + 2.0 * self.eta * self.site.degree
-
-    @property
-    def reserved(self) -> tuple[tuple[Charge, int], ...]:
+    def reserved(self) -> tuple[Reserved, ...]:
         """T releases."""
-        return tuple((charge, self.rounds) for charge in self.mechanism.charges)
+        return tuple(((charge, self.rounds),) for charge in self.mechanism.charges)
+
+    def penalty(self, round_: int) -> Array:
+        """Return the primal penalty η(t), (R,): here the same in every round."""
+        return self.eta
 
     @property
     def scales(self) -> dict[str, Array]:
@@ -65,22 +62,22 @@ class ADMM:
         warm = Warm(zero, self.site.risk.gradient(zero))
         return State(0, heard, (heard,) * self.site.degree, warm)
 
-    def charges(self, state: State) -> tuple[Charge, ...]:
-        """Every round costs the same."""
-        return self.mechanism.charges
-
     def subproblem(self, state: State) -> Subproblem:
-        """Return F with c = 2λᵢ − η Σⱼ (θᵢ + θⱼ), summed in order of the neighbours' numbers."""
-        linear = np.zeros_like(state.own.value)
+        """Return F with c = 2λᵢ − η(t) Σⱼ (θᵢ + θⱼ), in order of the neighbours' numbers."""
+        dual, pull = np.zeros_like(state.own.value), np.zeros_like(state.own.value)
         for other in state.theirs:
-            linear += (state.own.total - other.total) - (state.own.value + other.value)
-        return Subproblem(self.site.risk, self.mu, self.eta[:, None] * linear)
+            dual += state.own.total - other.total
+            pull += state.own.value + other.value
+        penalty = self.penalty(state.round)
+        linear = self.eta[:, None] * dual - penalty[:, None] * pull
+        mu = self.weight + 2.0 * penalty * self.site.degree
+        return Subproblem(self.site.risk, mu, linear)
 
-    def propose(self, state: State, noise: NoiseSource) -> tuple[State, Release]:
+    def propose(self, state: State, desk: Desk) -> tuple[State, Release]:
         """Solve this round's subproblem through the mechanism."""
         place = Place(self.site.agent, state.round)
         release, warm = self.mechanism.release(
-            self.subproblem(state), self.solver, state.warm, noise, place
+            self.subproblem(state), self.solver, state.warm, desk, place
         )
         own = Heard(release.value, state.own.total + release.value)
         return replace(state, own=own, warm=warm), release

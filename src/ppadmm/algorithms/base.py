@@ -1,12 +1,15 @@
 """What an algorithm is: `init`, `propose`, `absorb` on frozen states."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
-from ppadmm.mechanisms import Release
-from ppadmm.noise import NoiseSource
+from ppadmm.algorithms.defaults import Plan, Sizes
+from ppadmm.algorithms.settings import Settings
+from ppadmm.mechanisms import Desk, Release
+from ppadmm.privacy.calibration import Budget
 from ppadmm.privacy.events import Charge
+from ppadmm.problem.losses import Loss
 from ppadmm.problem.risk import Risk
 from ppadmm.typing import Array
 
@@ -21,6 +24,7 @@ class Site:
     agents: int
     neighbours: tuple[int, ...]
     risk: Risk
+    neighbour_degrees: tuple[int, ...] = ()
 
     @property
     def degree(self) -> int:
@@ -36,6 +40,10 @@ class Heard:
     total: Array
 
 
+Reserved: TypeAlias = tuple[tuple[Charge, int], ...]
+"""What a run may cost one replicate: charges with the most times that each can fall due."""
+
+
 class Algorithm(Protocol[S]):
     """One agent's rule, bound to its site. States are values; methods change nothing."""
 
@@ -48,8 +56,8 @@ class Algorithm(Protocol[S]):
         """T."""
 
     @property
-    def reserved(self) -> tuple[tuple[Charge, int], ...]:
-        """Per replicate, what a release costs and how many a run may make."""
+    def reserved(self) -> tuple[Reserved, ...]:
+        """Per replicate, the most that a run may cost."""
 
     @property
     def scales(self) -> dict[str, Array]:
@@ -58,14 +66,48 @@ class Algorithm(Protocol[S]):
     def init(self) -> S:
         """Return the state before round 0; reads the records at most once."""
 
-    def charges(self, state: S) -> tuple[Charge, ...]:
-        """Return what the coming `propose` costs each replicate."""
-
-    def propose(self, state: S, noise: NoiseSource) -> tuple[S, Release]:
-        """Make this round's release. The caller has booked `charges(state)` before."""
+    def propose(self, state: S, desk: Desk) -> tuple[S, Release]:
+        """Make this round's release; noise comes from the desk, against payment only."""
 
     def absorb(self, state: S, inbox: Mapping[int, Heard]) -> S:
         """Take in what the neighbours said in this round and move to the next."""
 
     def heard(self, state: S) -> Heard:
         """Return what neighbours should now know of this agent."""
+
+
+class Builder(Protocol):
+    """Binds an algorithm to one site."""
+
+    def __call__(self, site: Site, settings: Settings) -> Algorithm[Any]:
+        """Return the agent's rule, calibrated for every replicate's budget."""
+
+
+class Defaults(Protocol):
+    """Chooses what the user left open, from public sizes and budgets only."""
+
+    def __call__(
+        self,
+        sizes: Sizes,
+        budgets: Sequence[Budget],
+        loss: Loss,
+        rounds: int | None,
+        eta: float | None,
+    ) -> Plan:
+        """Return T, η and λ̂."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """An algorithm as a user sees it: how to build it and what may be said of it.
+
+    `pooled`: all records are at one place. `not_private_because` is empty for an algorithm whose
+    runs may be called private.
+    """
+
+    name: str
+    summary: str
+    build: Builder
+    defaults: Defaults
+    pooled: bool = False
+    not_private_because: str = ""

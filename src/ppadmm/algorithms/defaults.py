@@ -24,8 +24,6 @@ from ppadmm.problem.losses import Loss
 RATE = 0.014
 CURVATURE = 0.2
 ROUNDS = (80, 200)
-PLAIN_ETA, PLAIN_ROUNDS = 5e-4, 100
-"""For runs without noise."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +40,28 @@ class Sizes:
         return len(self.records)
 
 
+@dataclass(frozen=True)
+class Plan:
+    """T, η and λ̂ of a run."""
+
+    rounds: int
+    eta: float
+    regularisation: float = 0.0
+
+
 def remaining_noise(sizes: Sizes, budgets: Sequence[Budget], lipschitz: float) -> float:
     """σ̄: the standard deviation left in the mean gradient after averaging over agents."""
     pairs = zip(sizes.records, budgets, strict=True)
     variances = [(2.0 * lipschitz / n / gdp_ratio(b.epsilon, b.delta)) ** 2 for n, b in pairs]
     return math.sqrt(sum(variances)) / sizes.agents
+
+
+def gaussian_plan(
+    sizes: Sizes, budgets: Sequence[Budget], loss: Loss, rounds: int | None, eta: float | None
+) -> Plan:
+    """Return the rule's T and η for Gaussian objective perturbation in every round."""
+    rounds = rounds or default_rounds(sizes, budgets, loss)
+    return Plan(rounds, eta or default_eta(sizes, budgets, loss, rounds))
 
 
 def default_rounds(sizes: Sizes, budgets: Sequence[Budget], loss: Loss) -> int:

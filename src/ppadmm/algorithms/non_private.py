@@ -1,10 +1,17 @@
 """Decentralised ADMM without privacy: what the private algorithms are measured against."""
 
+from collections.abc import Sequence
+
 from ppadmm.algorithms.admm import ADMM
-from ppadmm.algorithms.base import Site
+from ppadmm.algorithms.base import Recipe, Site
+from ppadmm.algorithms.defaults import Plan, Sizes
 from ppadmm.algorithms.settings import Settings
 from ppadmm.mechanisms import ExactMinimiser
+from ppadmm.privacy.calibration import Budget
+from ppadmm.problem.losses import Loss
 from ppadmm.solvers import solver_named
+
+ETA, ROUNDS = 5e-4, 100
 
 
 def build_non_private(site: Site, settings: Settings) -> ADMM:
@@ -18,3 +25,18 @@ def build_non_private(site: Site, settings: Settings) -> ADMM:
         solver=solver_named(settings.solver, site.risk.d),
         mechanism=ExactMinimiser(settings.beta, settings.replicates),
     )
+
+
+def _plan(
+    sizes: Sizes, budgets: Sequence[Budget], loss: Loss, rounds: int | None, eta: float | None
+) -> Plan:
+    return Plan(rounds or ROUNDS, eta or ETA)
+
+
+RECIPE = Recipe(
+    name="non-private",
+    summary="decentralised ADMM without noise",
+    build=build_non_private,
+    defaults=_plan,
+    not_private_because="the algorithm adds no noise",
+)

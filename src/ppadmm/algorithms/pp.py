@@ -11,11 +11,13 @@ import math
 from dataclasses import replace
 
 from ppadmm.algorithms.admm import ADMM
-from ppadmm.algorithms.base import Site
+from ppadmm.algorithms.base import Recipe, Site
+from ppadmm.algorithms.defaults import gaussian_plan
 from ppadmm.algorithms.settings import Settings
 from ppadmm.errors import InfeasibleError
 from ppadmm.mechanisms import PerturbedMinimiser
 from ppadmm.privacy.calibration import (
+    NOTHING,
     Budget,
     Noise,
     Step,
@@ -23,30 +25,52 @@ from ppadmm.privacy.calibration import (
     largest_kappa,
     with_noise,
 )
+from ppadmm.privacy.events import Tally
 from ppadmm.privacy.sensitivity import perturbed_step
 from ppadmm.solvers import solver_named
+from ppadmm.typing import Array
 
 
 def build_pp(site: Site, settings: Settings) -> ADMM:
     """Return PP-ADMM at one site, calibrated for every replicate's budget."""
     if settings.calibration == "paper":
-        settings = replace(settings, regularisation=_paper_regularisation(site, settings))
-    weight = settings.weights(site.agents)
-    mu = weight + 2.0 * settings.etas * site.degree
-    noise = _paper_noise if settings.calibration == "paper" else _proven_noise
-    noises = tuple(noise(site, settings, k, float(mu[k])) for k in range(settings.replicates))
+        settings = paper_settings(site, settings)
     return ADMM(
         site=site,
         name="pp",
         rounds=settings.rounds,
         eta=settings.etas,
-        weight=weight,
+        weight=settings.weights(site.agents),
         solver=solver_named(settings.solver, site.risk.d),
-        mechanism=PerturbedMinimiser(noises, settings.beta),
+        mechanism=perturbed_minimiser(site, settings, convexity(site, settings), settings.rounds),
     )
 
 
-def _step(site: Site, settings: Settings, mu: float) -> Step:
+def convexity(site: Site, settings: Settings) -> Array:
+    """μ = λ̂/N + 2η|B|, (R,)."""
+    return settings.weights(site.agents) + 2.0 * settings.etas * site.degree
+
+
+def perturbed_minimiser(
+    site: Site,
+    settings: Settings,
+    mu: Array,
+    releases: int,
+    besides: tuple[Tally, ...] | None = None,
+) -> PerturbedMinimiser:
+    """Return the mechanism whose `releases`, with what is released `besides`, cost the budget."""
+    if settings.calibration == "paper":
+        noises = [_paper_noise(site, settings, k, float(mu[k]), releases) for k in range(len(mu))]
+        return PerturbedMinimiser(tuple(noises), settings.beta)
+    extra = besides or (NOTHING,) * len(mu)
+    noises = [
+        _proven_noise(site, settings, k, float(mu[k]), releases, extra[k]) for k in range(len(mu))
+    ]
+    return PerturbedMinimiser(tuple(noises), settings.beta)
+
+
+def perturbed(site: Site, settings: Settings, mu: float) -> Step:
+    """Return the public constants of one perturbed step."""
     loss = site.risk.loss
     return perturbed_step(
         lipschitz=loss.lipschitz,
@@ -59,50 +83,55 @@ def _step(site: Site, settings: Settings, mu: float) -> Step:
     )
 
 
-def _proven_noise(site: Site, settings: Settings, k: int, mu: float) -> Noise:
-    budget, step = settings.budgets[k], _step(site, settings, mu)
+def _proven_noise(
+    site: Site, settings: Settings, k: int, mu: float, releases: int, besides: Tally
+) -> Noise:
+    budget, step = settings.budgets[k], perturbed(site, settings, mu)
     try:
-        return calibrate(budget, step, settings.rounds, settings.share)
+        return calibrate(budget, step, releases, settings.share, besides)
     except InfeasibleError:
-        raise InfeasibleError(_infeasible(site, settings, k, step.rank)) from None
+        raise InfeasibleError(_infeasible(site, settings, k, step.rank, releases)) from None
 
 
-def _infeasible(site: Site, settings: Settings, k: int, rank: int) -> str:
+def _infeasible(site: Site, settings: Settings, k: int, rank: int, releases: int) -> str:
     budget = settings.budgets[k]
-    kappa = largest_kappa(budget, rank, settings.rounds)
+    kappa = largest_kappa(budget, rank, releases)
     needed = site.risk.loss.smoothness / (site.risk.n * kappa) if kappa else math.inf
     eta = max(0.0, needed - settings.weights(site.agents)[k]) / (2.0 * max(site.degree, 1))
     helps = eta > settings.eta[k] and math.isfinite(eta)
     way_out = f"choose η > {eta:.3g}, " if helps else "choose a larger δ, "
     return (
         f"Agent {site.agent} ({site.risk.n} records, {site.degree} neighbours) cannot reach "
-        f"ε = {budget.epsilon:g} at δ = {budget.delta:g} in {settings.rounds} rounds with "
+        f"ε = {budget.epsilon:g} at δ = {budget.delta:g} in {releases} rounds with "
         f"η = {settings.eta[k]:g}, whatever the noise; {way_out}fewer rounds or a larger ε."
     )
 
 
-def paper_epsilon1(budget: Budget, settings: Settings) -> tuple[float, float]:
-    """Return the paper's per-round (ε₁, ρ₂): ρ_total = ε²/(4 ln 1/δ), split over T rounds."""
-    rho = budget.epsilon**2 / (4.0 * math.log(1.0 / budget.delta)) / settings.rounds
+def paper_epsilon1(
+    budget: Budget, settings: Settings, releases: int | None = None
+) -> tuple[float, float]:
+    """Return the paper's (ε₁, ρ₂) of one release: ρ_total = ε²/(4 ln 1/δ), split evenly."""
+    rho = budget.epsilon**2 / (4.0 * math.log(1.0 / budget.delta)) / (releases or settings.rounds)
     rho1 = (1.0 - settings.share) * rho
     return rho1 + 2.0 * math.sqrt(rho1 * math.log(1.0 / budget.delta)), settings.share * rho
 
 
-def _paper_regularisation(site: Site, settings: Settings) -> tuple[float, ...]:
-    """λ̂ = 2.8·N·c₁/((ε₁−ε₃)n) with ε₃ = 0.99 ε₁."""
+def paper_settings(site: Site, settings: Settings, releases: int | None = None) -> Settings:
+    """Return the settings with the paper's λ̂ = 2.8·N·c₁/((ε₁−ε₃)n), ε₃ = 0.99 ε₁."""
     c1, n = site.risk.loss.smoothness, site.risk.n
-    epsilons = [paper_epsilon1(budget, settings)[0] for budget in settings.budgets]
-    return tuple(2.8 * site.agents * c1 / (0.01 * epsilon1 * n) for epsilon1 in epsilons)
+    epsilons = [paper_epsilon1(budget, settings, releases)[0] for budget in settings.budgets]
+    weights = tuple(2.8 * site.agents * c1 / (0.01 * epsilon1 * n) for epsilon1 in epsilons)
+    return replace(settings, regularisation=weights)
 
 
-def _paper_noise(site: Site, settings: Settings, k: int, mu: float) -> Noise:
+def _paper_noise(site: Site, settings: Settings, k: int, mu: float, releases: int) -> Noise:
     """σ₁ = 2√(2 ln 1.25/δ)/(nε₃) and σ₂ = β/(√(2ρ₂)μ), with what they really cost."""
     budget = settings.budgets[k]
-    epsilon1, rho2 = paper_epsilon1(budget, settings)
+    epsilon1, rho2 = paper_epsilon1(budget, settings, releases)
     factor = 2.0 * math.sqrt(2.0 * math.log(1.25 / budget.delta))
     sigma1 = factor / (site.risk.n * 0.99 * epsilon1)
     sigma2 = settings.beta / (math.sqrt(2.0 * rho2) * mu)
-    return with_noise(_step(site, settings, mu), sigma1, sigma2)
+    return with_noise(perturbed(site, settings, mu), sigma1, sigma2)
 
 
 def smallest_eta(budget: Budget, n: int, degree: int, smoothness: float, rounds: int) -> float:
@@ -110,4 +139,9 @@ def smallest_eta(budget: Budget, n: int, degree: int, smoothness: float, rounds:
     return smoothness / (n * largest_kappa(budget, 2, rounds) * 2.0 * degree)
 
 
-__all__ = ["build_pp", "paper_epsilon1", "smallest_eta"]
+RECIPE = Recipe(
+    name="pp",
+    summary="PP-ADMM: perturbed subproblems, noise on their solutions",
+    build=build_pp,
+    defaults=gaussian_plan,
+)

@@ -13,6 +13,39 @@ CALIBRATIONS = ("proven", "paper")
 MAX_ROUNDS = 100_000
 
 
+STATISTICS = ("gradient", "movement", "loss")
+TESTS = ("auto", "gaussian", "svt")
+
+
+@dataclass(frozen=True)
+class Testing:
+    """How an agent decides whether to speak (IPP-ADMM).
+
+    At most `releases` of the T rounds are spoken in (half of them by default). `share` of the
+    budget goes to the tests. `threshold` is in units of what noise alone does to the statistic
+    (`level` of it); `clip` is C_loss of the loss statistic.
+    """
+
+    statistic: str = "gradient"
+    test: str = "auto"
+    releases: int | None = None
+    share: float = 0.02
+    level: float = 0.5
+    clip: float = 2.0
+
+    def __post_init__(self) -> None:
+        checks.one_of("statistic", self.statistic, STATISTICS)
+        checks.one_of("test", self.test, TESTS)
+        checks.probability("share", self.share)
+        checks.finite("level", self.level)
+        checks.positive("clip", self.clip)
+        if self.releases is not None:
+            checks.count("releases", self.releases)
+
+
+HALF_THE_ROUNDS = Testing()
+
+
 @dataclass(frozen=True)
 class Settings:
     """All that agents agree on before round 0. Nothing here may come from records.
@@ -29,6 +62,7 @@ class Settings:
     calibration: str = "proven"
     adjacency: str = "replace-one"
     solver: str = "auto"
+    testing: Testing = HALF_THE_ROUNDS
 
     def __post_init__(self) -> None:
         checks.count("rounds", self.rounds, at_most=MAX_ROUNDS)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ppadmm.agent import Agent, Send
 from ppadmm.errors import ProtocolError
@@ -12,9 +13,18 @@ from ppadmm.typing import Array
 
 @dataclass(frozen=True)
 class Trace:
-    """Every release of a run, shape (T, N, R, d). Post-processing of it is free."""
+    """Every release of a run, shape (T, N, R, d), and who spoke when, shape (T, N, R).
+
+    Where an agent was silent its row repeats what it last released. Post-processing is free.
+    """
 
     releases: Array
+    spoke: NDArray[np.bool_]
+
+    @property
+    def messages(self) -> NDArray[np.int64]:
+        """How often each agent spoke: (N, R)."""
+        return np.asarray(self.spoke.sum(axis=0))
 
     @property
     def rounds(self) -> int:
@@ -22,9 +32,15 @@ class Trace:
         return len(self.releases)
 
     def agent_models(self) -> Array:
-        """Average each agent's releases over the last half of the rounds: (N, R, d)."""
-        mean: Array = self.releases[self.rounds // 2 :].mean(axis=0)
-        return mean
+        """Average each agent's releases over the last half of its own: (N, R, d).
+
+        An agent that speaks in every round is averaged over the last half of the rounds; one that
+        was silent in some, over the last half of the rounds that it spoke in.
+        """
+        order = np.cumsum(self.spoke, axis=0)
+        tail = self.spoke & (order > self.messages // 2)
+        weights = tail / np.maximum(tail.sum(axis=0), 1)
+        return np.asarray(np.einsum("tnr,tnrd->nrd", weights, self.releases))
 
     def model(self) -> Array:
         """Average over the last half of the rounds and over agents: (R, d)."""
@@ -35,19 +51,20 @@ class Trace:
 def run(agents: Sequence[Agent], on_round: Callable[[int], None] | None = None) -> Trace:
     """Drive `agents` to the end; `on_round(t)` is called after round t."""
     rounds = agents[0].algorithm.rounds
-    releases = []
+    releases, spoke = [], []
     for t in range(rounds):
         actions = [agent.next() for agent in agents]
         sends = [action for action in actions if isinstance(action, Send)]
         if len(sends) != len(agents):
             raise ProtocolError(f"Round {t}: not every agent spoke.")
         releases.append(np.stack([send.release.value for send in sends]))
+        spoke.append(np.stack([send.release.spoke for send in sends]))
         _deliver(agents, sends)
         if on_round is not None:
             on_round(t)
     for agent in agents:
         agent.next()
-    return Trace(np.stack(releases))
+    return Trace(np.stack(releases), np.stack(spoke))
 
 
 def _deliver(agents: Sequence[Agent], sends: Sequence[Send]) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from ppadmm import checks
 from ppadmm.algorithms import ALGORITHMS, CALIBRATIONS
-from ppadmm.algorithms.settings import MAX_ROUNDS
+from ppadmm.algorithms.settings import HALF_THE_ROUNDS, MAX_ROUNDS, Testing
 from ppadmm.errors import InputError
 from ppadmm.privacy import ADJACENCIES, Budget
 from ppadmm.problem import LOSSES
@@ -51,6 +51,7 @@ class RunSpec:
     adjacency: str = "replace-one"
     solver: str = "auto"
     seed: int | None = None
+    testing: Testing = HALF_THE_ROUNDS
 
     def __post_init__(self) -> None:
         checks.count("agents", self.agents)
@@ -73,6 +74,11 @@ class RunSpec:
                 "The paper's calibration sets the regularisation itself; leave "
                 f"regularisation at 0, got {self.regularisation!r}."
             )
+
+    @property
+    def guaranteed(self) -> bool:
+        """Whether the noise is calibrated so that the budget holds."""
+        return self.calibration == "proven" and self.algorithm != "non-private"
 
     @property
     def budget(self) -> Budget:

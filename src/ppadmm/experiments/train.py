@@ -9,24 +9,18 @@ import numpy as np
 
 from ppadmm import __version__
 from ppadmm.agent import Agent
-from ppadmm.algorithms import Settings, Site, build
-from ppadmm.algorithms.defaults import (
-    PLAIN_ETA,
-    PLAIN_ROUNDS,
-    Sizes,
-    default_eta,
-    default_rounds,
-)
-from ppadmm.data import Dataset, Schema, Shard, even, load, shards, split
+from ppadmm.algorithms import Settings, recipe_named
+from ppadmm.data import Schema, load
 from ppadmm.engines import local
 from ppadmm.experiments.metrics import Metrics, evaluate
+from ppadmm.experiments.scene import Scene, cast, stage
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.noise import NoiseSource, SecureNoise, SeededNoise
-from ppadmm.privacy import MemoryLedger, Tally
+from ppadmm.privacy import Tally
 from ppadmm.privacy import accountant as accounting
 from ppadmm.privacy.statement import UNITS, Statement, finite_or_none, worst
-from ppadmm.problem import Graph, Loss, Risk, graph_from, loss_named
-from ppadmm.typing import Array, Matrix
+from ppadmm.problem import Risk, loss_named
+from ppadmm.typing import Array
 
 Progress = Callable[[int, int], None]
 
@@ -37,11 +31,7 @@ class Prepared:
 
     spec: RunSpec
     settings: Settings
-    schema: Schema
-    graph: Graph
-    parts: list[Shard]
-    test: tuple[Matrix, Array]
-    loss: Loss
+    scene: Scene
 
 
 @dataclass(frozen=True)
@@ -62,7 +52,8 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain data, fit for JSON."""
-        spec, settings, statement = self.prepared.spec, self.prepared.settings, self.statement
+        spec, settings, scene = self.prepared.spec, self.prepared.settings, self.prepared.scene
+        statement = self.statement
         return {
             "version": __version__,
             "algorithm": spec.algorithm,
@@ -75,14 +66,14 @@ class Result:
             "not_private_because": list(statement.not_private_because),
             "warnings": list(statement.warnings),
             "agents": spec.agents,
-            "graph": {"name": self.prepared.graph.name, "edges": self.prepared.graph.edges},
-            "records": [part.n for part in self.prepared.parts],
+            "graph": {"name": scene.graph.name, "edges": scene.graph.edges},
+            "records": [part.n for part in scene.parts],
             "features": len(self.model),
-            "rounds": settings.rounds,
+            "rounds": self.trace.rounds,
             "eta": settings.eta[0],
             "beta": settings.beta,
             "releases": list(statement.releases),
-            "test_records": len(self.prepared.test[1]),
+            "test_records": len(scene.test[1]),
             "test_error": float(self.metrics.error[0]),
             "test_error_per_agent": [float(e) for e in self.agent_metrics.error],
             "test_auc": finite_or_none(float(self.metrics.auc[0])),
@@ -100,62 +91,42 @@ def prepare(spec: RunSpec) -> Prepared:
     """Read the data, split it, draw the network and choose what the user left open."""
     schema = Schema.from_toml(spec.schema) if spec.schema else None
     data = load(spec.data, label=spec.label, data_dir=spec.data_dir, schema=schema)
-    seed = spec.seed or 0
-    train, test = split(data, seed)
-    parts = shards(data.X[train], data.y[train], even(len(train), spec.agents, seed))
-    graph = graph_from(spec.graph, spec.agents, seed)
-    loss = loss_named(spec.loss)
-    settings = _settings(spec, graph, [part.n for part in parts], data, loss)
-    return Prepared(spec, settings, data.schema, graph, parts, (data.X[test], data.y[test]), loss)
+    scene = stage(data, spec.agents, spec.graph, loss_named(spec.loss), spec.seed or 0)
+    return Prepared(spec, _settings(spec, scene), scene)
 
 
 def train(spec: RunSpec, progress: Progress | None = None) -> Result:
     """Run `spec` on the local engine; `progress(done, of)` is called after every round."""
-    prepared = prepare(spec)
+    return run(prepare(spec), progress)
+
+
+def run(prepared: Prepared, progress: Progress | None = None) -> Result:
+    """Run what was prepared; reading the data is not part of it."""
+    spec, settings = prepared.spec, prepared.settings
     started = time.perf_counter()
-    risks = [Risk(part, prepared.loss) for part in prepared.parts]
-    agents = _agents(prepared, risks)
-    of = prepared.settings.rounds
+    noise: NoiseSource = SecureNoise() if spec.seed is None else SeededNoise((spec.seed,))
+    sites = prepared.scene.sites(spec.algorithm)
+    cap = spec.budget if spec.guaranteed else None
+    agents = cast(spec.algorithm, sites, settings, noise, [cap])
+    of = agents[0].algorithm.rounds
     trace = local.run(agents, progress and (lambda t: progress(t + 1, of)))
     seconds = time.perf_counter() - started
-    return _result(prepared, agents, risks, trace, seconds)
+    return _result(prepared, agents, [site.risk for site in sites], trace, seconds)
 
 
-def _settings(
-    spec: RunSpec, graph: Graph, records: list[int], data: Dataset, loss: Loss
-) -> Settings:
-    rounds, eta = _rounds_and_eta(spec, Sizes(tuple(records), data.d, graph.degrees), loss)
+def _settings(spec: RunSpec, scene: Scene) -> Settings:
+    plan = scene.plan(spec.algorithm, spec.budget, spec.rounds, spec.eta)
     return Settings(
-        rounds=rounds,
-        eta=(eta,),
-        regularisation=(spec.regularisation,),
+        rounds=plan.rounds,
+        eta=(plan.eta,),
+        regularisation=(spec.regularisation or plan.regularisation,),
         budgets=(spec.budget,),
         beta=spec.beta,
         calibration=spec.calibration,
         adjacency=spec.adjacency,
         solver=spec.solver,
+        testing=spec.testing,
     )
-
-
-def _rounds_and_eta(spec: RunSpec, sizes: Sizes, loss: Loss) -> tuple[int, float]:
-    if spec.algorithm == "non-private":
-        return spec.rounds or PLAIN_ROUNDS, spec.eta or PLAIN_ETA
-    budgets = (spec.budget,) * sizes.agents
-    rounds = spec.rounds or default_rounds(sizes, budgets, loss)
-    return rounds, spec.eta or default_eta(sizes, budgets, loss, rounds)
-
-
-def _agents(prepared: Prepared, risks: list[Risk]) -> list[Agent]:
-    spec, graph = prepared.spec, prepared.graph
-    noise: NoiseSource = SecureNoise() if spec.seed is None else SeededNoise((spec.seed,))
-    proven = spec.algorithm != "non-private" and spec.calibration == "proven"
-    agents = []
-    for i, risk in enumerate(risks):
-        site = Site(i, graph.size, graph.neighbours(i), risk)
-        algorithm = build(spec.algorithm, site, prepared.settings)
-        ledger = MemoryLedger(spec.budget if proven else None)
-        agents.append(Agent(algorithm, i, site.neighbours, [ledger], noise))
-    return agents
 
 
 def _result(
@@ -165,9 +136,9 @@ def _result(
     trace: local.Trace,
     seconds: float,
 ) -> Result:
-    statement = _statement(prepared, [agent.ledgers[0].spent for agent in agents], trace)
+    statement = _statement(prepared, [agent.ledgers[0].reserved for agent in agents], trace)
     model, agent_models = trace.model()[0], trace.agent_models()[:, 0]
-    X, y = prepared.test
+    X, y = prepared.scene.test
     loss = None if statement.private else _train_loss(prepared, model)
     return Result(
         prepared=prepared,
@@ -185,18 +156,19 @@ def _result(
 
 
 def _train_loss(prepared: Prepared, model: Array) -> float:
-    values = [Risk(part, prepared.loss).value(model[None])[0] for part in prepared.parts]
-    return float(np.average(values, weights=[part.n for part in prepared.parts]))
+    scene = prepared.scene
+    values = [Risk(part, scene.loss).value(model[None])[0] for part in scene.parts]
+    return float(np.average(values, weights=[part.n for part in scene.parts]))
 
 
 def _noise(agent: Agent) -> dict[str, float]:
     return {name: float(scale[0]) for name, scale in agent.algorithm.scales.items()}
 
 
-def _statement(prepared: Prepared, spent: list[Tally], trace: local.Trace) -> Statement:
+def _statement(prepared: Prepared, reserved: list[Tally], trace: local.Trace) -> Statement:
     spec = prepared.spec
     reasons = tuple(_not_private_because(prepared))
-    bound = worst(spent, spec.delta)
+    bound = worst(reserved, spec.delta)
     proven = finite_or_none(bound.epsilon)
     return Statement(
         private=not reasons,
@@ -209,7 +181,7 @@ def _statement(prepared: Prepared, spent: list[Tally], trace: local.Trace) -> St
         accountant=accounting.VERSION,
         calibration=spec.calibration,
         claimed_epsilon=None if spec.algorithm == "non-private" else spec.epsilon,
-        releases=(trace.rounds,) * spec.agents,
+        releases=tuple(int(count) for count in trace.messages[:, 0]),
         noise_source="seeded NumPy (simulation)" if spec.seed is not None else "OpenDP, secure",
         warnings=tuple(_warnings(prepared)),
     )
@@ -218,19 +190,19 @@ def _statement(prepared: Prepared, spent: list[Tally], trace: local.Trace) -> St
 def _not_private_because(prepared: Prepared) -> list[str]:
     spec = prepared.spec
     reasons = []
-    if spec.algorithm == "non-private":
-        reasons.append("the algorithm adds no noise")
+    if why := recipe_named(spec.algorithm).not_private_because:
+        reasons.append(why)
     if spec.seed is not None:
         reasons.append(f"the noise follows from the seed {spec.seed}, so anyone can remove it")
     if spec.calibration == "paper":
         reasons.append("the paper's calibration is not proven")
-    if not prepared.schema.confirmed:
+    if not prepared.scene.schema.confirmed:
         reasons.append("the schema (bounds, categories, classes) was inferred from the records")
     return reasons
 
 
 def _warnings(prepared: Prepared) -> list[str]:
-    spec, least = prepared.spec, min(part.n for part in prepared.parts)
+    spec, least = prepared.spec, min(part.n for part in prepared.scene.parts)
     if spec.algorithm == "non-private" or spec.delta <= 1.0 / least:
         return []
     return [
@@ -239,4 +211,4 @@ def _warnings(prepared: Prepared) -> list[str]:
     ]
 
 
-__all__ = ["Prepared", "Result", "prepare", "train"]
+__all__ = ["Prepared", "Result", "prepare", "run", "train"]

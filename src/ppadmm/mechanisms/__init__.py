@@ -1,6 +1,21 @@
 """Ways to turn a local solve into something that may leave the agent."""
 
-from ppadmm.mechanisms.minimiser import ExactMinimiser, Mechanism, PerturbedMinimiser, Place
+from ppadmm.mechanisms.desk import Desk
+from ppadmm.mechanisms.minimiser import (
+    ExactMinimiser,
+    GammaMinimiser,
+    Mechanism,
+    PerturbedMinimiser,
+    Place,
+)
 from ppadmm.mechanisms.release import Release
 
-__all__ = ["ExactMinimiser", "Mechanism", "PerturbedMinimiser", "Place", "Release"]
+__all__ = [
+    "Desk",
+    "ExactMinimiser",
+    "GammaMinimiser",
+    "Mechanism",
+    "PerturbedMinimiser",
+    "Place",
+    "Release",
+]

@@ -9,15 +9,16 @@ from typing import Protocol
 
 import numpy as np
 
-from ppadmm.errors import SolverError
+from ppadmm.errors import InfeasibleError, SolverError
+from ppadmm.mechanisms.desk import Desk
 from ppadmm.mechanisms.release import Release
 from ppadmm.noise import Key, NoiseSource
 from ppadmm.privacy.calibration import Noise
-from ppadmm.privacy.events import Charge, NonPrivate
+from ppadmm.privacy.events import Charge, NonPrivate, Pure
 from ppadmm.privacy.sensitivity import fits_double, objective_grid, output_grid
 from ppadmm.problem.risk import Subproblem
 from ppadmm.solvers.base import Solver, Warm
-from ppadmm.typing import Array
+from ppadmm.typing import Array, Rows
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Mechanism(Protocol):
         """Names and sizes (R,) of the noises."""
 
     def release(
-        self, sub: Subproblem, solver: Solver, start: Warm, noise: NoiseSource, place: Place
+        self, sub: Subproblem, solver: Solver, start: Warm, desk: Desk, place: Place
     ) -> tuple[Release, Warm]:
         """Solve and release; the warm start stays with the agent."""
 
@@ -63,11 +64,12 @@ class ExactMinimiser:
         return {"sigma1": np.zeros(self.replicates), "sigma2": np.zeros(self.replicates)}
 
     def release(
-        self, sub: Subproblem, solver: Solver, start: Warm, noise: NoiseSource, place: Place
+        self, sub: Subproblem, solver: Solver, start: Warm, desk: Desk, place: Place
     ) -> tuple[Release, Warm]:
         """Solve and release without noise."""
+        desk.pay(self.charges)
         solution = solver.solve(sub, start, self.beta)
-        return Release(solution.point, self.charges), solution.warm
+        return Release.everyone(solution.point), solution.warm
 
 
 @dataclass(frozen=True)
@@ -87,13 +89,18 @@ class PerturbedMinimiser:
         return tuple(noise.charge for noise in self.noises)
 
     def release(
-        self, sub: Subproblem, solver: Solver, start: Warm, noise: NoiseSource, place: Place
+        self, sub: Subproblem, solver: Solver, start: Warm, desk: Desk, place: Place
     ) -> tuple[Release, Warm]:
-        """Draw b, solve, and add the second noise to the solution."""
+        """Pay, draw b, solve, and add the second noise to the solution."""
+        noise = desk.pay(self.charges)
         b = self._draw_linear(sub, noise, place)
         solution = solver.solve(replace(sub, linear=sub.linear + b), start, self.beta)
         value = self._add_noise(solution.point, sub, noise, place)
-        return Release(value, self.charges), solution.warm
+        return Release.everyone(value), solution.warm
+
+    def restricted(self, rows: Rows) -> "PerturbedMinimiser":
+        """Return the mechanism of some of the replicates."""
+        return PerturbedMinimiser(tuple(self.noises[k] for k in rows), self.beta)
 
     @cached_property
     def scales(self) -> dict[str, Array]:
@@ -120,3 +127,50 @@ class PerturbedMinimiser:
         pairs = zip(sigma, sub.mu, strict=True)
         grid = np.array([output_grid(s, self.beta, mu, d) for s, mu in pairs])
         return noise.gaussian(point, sigma, grid, Key(place.agent, place.round, "output"))
+
+
+@dataclass(frozen=True)
+class GammaMinimiser:
+    """argmin F(θ) + bᵀθ with density ∝ exp(−r‖b‖) of b, released as it is.
+
+    One release is ε-private with ε = r·s + log(1 + c₁/(nμ)): the density of b changes by at most
+    e^{r·s} and the Jacobian by 1 + κ (docs/privacy.md, section 10). That holds for the *exact*
+    minimiser and for real-valued noise; here the residual is β > 0 and b is floating point, so
+    runs with it are never called private.
+    """
+
+    epsilons: tuple[float, ...]
+    sensitivity: float
+    curvature: float
+    beta: float
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """A pure ε per replicate."""
+        return tuple(Charge((Pure(epsilon),)) for epsilon in self.epsilons)
+
+    @property
+    def scales(self) -> dict[str, Array]:
+        """The ε of one release."""
+        return {"epsilon_per_release": np.array(self.epsilons)}
+
+    def rates(self, mu: Array) -> Array:
+        """r = (ε − log(1 + c₁/(nμ)))/s, (R,) → (R,)."""
+        room = np.array(self.epsilons) - np.log1p(self.curvature / mu)
+        if not (room > 0.0).all():
+            raise InfeasibleError(
+                f"ε = {min(self.epsilons):.3g} per release is below the curvature term "
+                f"{float(np.log1p(self.curvature / mu).max()):.3g}; choose a larger η, fewer "
+                "rounds or a larger ε."
+            )
+        return np.asarray(room / self.sensitivity)
+
+    def release(
+        self, sub: Subproblem, solver: Solver, start: Warm, desk: Desk, place: Place
+    ) -> tuple[Release, Warm]:
+        """Pay, draw b and solve."""
+        noise = desk.pay(self.charges)
+        key = Key(place.agent, place.round, "linear")
+        b = noise.gamma(sub.linear.shape[1], self.rates(sub.mu), key)
+        solution = solver.solve(replace(sub, linear=sub.linear + b), start, self.beta)
+        return Release.everyone(solution.point), solution.warm

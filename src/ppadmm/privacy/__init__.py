@@ -9,6 +9,7 @@ from ppadmm.privacy.events import (
     Gaussian,
     NonPrivate,
     ObjectivePerturbation,
+    Pure,
     Tally,
 )
 from ppadmm.privacy.ledger import Ledger, MemoryLedger
@@ -27,6 +28,7 @@ __all__ = [
     "Noise",
     "NonPrivate",
     "ObjectivePerturbation",
+    "Pure",
     "Step",
     "Tally",
     "calibrate",

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import chdtri, log_ndtr
+from scipy.special import chdtri, gammaln, log_ndtr
 
 from ppadmm import checks
 from ppadmm.privacy.events import (
@@ -26,12 +26,13 @@ from ppadmm.privacy.events import (
     Gaussian,
     NonPrivate,
     ObjectivePerturbation,
+    Pure,
     Tally,
 )
 from ppadmm.privacy.gaussian import gdp_epsilon
 from ppadmm.typing import Array
 
-VERSION = "1"
+VERSION = "2"
 """Changes whenever the same events could give another ε."""
 
 LOG_ORDERS: Array = np.log(np.geomspace(1e-4, 1e7, 96))
@@ -58,6 +59,8 @@ def rdp(event: Event, orders: Array) -> Array:
             return orders * ratio * ratio / 2.0
         case ObjectivePerturbation():
             return np.minimum(theorem_a(event, orders), theorem_b(event, orders))
+        case Pure(epsilon_):
+            return pure_rdp(epsilon_, orders)
         case Approximate():
             return np.zeros_like(orders)
         case NonPrivate():
@@ -81,6 +84,21 @@ def theorem_b(event: ObjectivePerturbation, orders: Array) -> Array:
     lam = orders - 1.0
     fold = (math.log(2.0) + log_ndtr(lam * event.ratio)) / lam
     return np.asarray(math.log1p(event.kappa) + orders * event.ratio * event.ratio / 2.0 + fold)
+
+
+def pure_rdp(epsilon_: float, orders: Array) -> Array:
+    """Rényi divergence of randomised response, which dominates every ε-private mechanism.
+
+    log[(sinh αε − sinh (α−1)ε)/sinh ε]/(α−1) = log[(pᵅq^{1−α} + qᵅp^{1−α})]/(α−1), p = 1−q =
+    eᵉ/(1+eᵉ) (Bun & Steinke 2016); never above ε.
+    """
+    if epsilon_ == 0.0:
+        return np.zeros_like(orders)
+    log_p, log_q = -math.log1p(math.exp(-epsilon_)), -np.logaddexp(0.0, epsilon_)
+    forth = orders * log_p + (1.0 - orders) * log_q
+    back = orders * log_q + (1.0 - orders) * log_p
+    value = np.logaddexp(forth, back) / (orders - 1.0)
+    return np.asarray(np.clip(value, 0.0, epsilon_))
 
 
 def total_rdp(tally: Tally, orders: Array) -> Array:
@@ -115,6 +133,7 @@ def epsilon(tally: Tally, delta: float) -> Bound:
     inner = delta * (1.0 - SLACK) if distance else delta
     bound = _by_rdp(tally, inner)
     bound = min(bound, _by_theorem_c(tally, inner, bound.epsilon), key=lambda b: b.epsilon)
+    bound = min(bound, _by_pure_composition(tally, inner), key=lambda b: b.epsilon)
     if distance and bound.epsilon > math.log(max(SLACK * delta / distance - 1.0, 1e-300)):
         return Bound(math.inf, delta, "none: the sampler's grid is too coarse for this δ")
     return Bound(bound.epsilon, delta, bound.theorem)
@@ -159,10 +178,50 @@ def _by_theorem_c(tally: Tally, delta: float, unless_above: float = math.inf) ->
     if any(isinstance(e, NonPrivate) for e, _ in tally.counts):
         return Bound(math.inf, delta, "C")
     shift, tail = _curvature_shift(tally, delta / 100.0)
+    shift += sum(k * e.epsilon for e, k in tally.counts if isinstance(e, Pure))
     m = math.hypot(*(math.sqrt(k) * e.ratio for e, k in _ratios(tally)))
     if m > LARGEST_RATIO or not shift < unless_above:
         return Bound(math.inf, delta, "C")
     return Bound(shift + gdp_epsilon(delta - tail, m), delta, "C")
+
+
+def _by_pure_composition(tally: Tally, delta: float) -> Bound:
+    """Compose k equal ε₀-private releases optimally (Kairouz, Oh & Viswanath 2015).
+
+    The worst case is k-fold randomised response: i of k answers favour the other data set with
+    probability C(k,i)·e^{(k−i)ε₀}/(1+e^{ε₀})ᵏ, at a privacy loss of (k−2i)ε₀.
+    """
+    pure = [(e.epsilon, k) for e, k in tally.counts if isinstance(e, Pure)]
+    others = [e for e, _ in tally.counts if not isinstance(e, Pure | Approximate)]
+    if others or not pure:
+        return Bound(math.inf, delta, "optimal composition")
+    each, times = max(e for e, _ in pure), sum(k for _, k in pure)
+    highest = each * times
+    if _randomised_response_delta(each, times, 0.0) <= delta:
+        return Bound(0.0, delta, "optimal composition")
+    if not highest < 1e6:
+        return Bound(math.inf, delta, "optimal composition")
+    root = float(
+        brentq(
+            lambda e: _randomised_response_delta(each, times, e) - delta,
+            0.0,
+            highest,
+            xtol=1e-14,
+            rtol=1e-13,
+        )
+    )
+    return Bound(min(root * (1.0 + 1e-12) + 1e-13, highest), delta, "optimal composition")
+
+
+def _randomised_response_delta(each: float, times: int, epsilon_: float) -> float:
+    """δ(ε) of k-fold ε₀-randomised response."""
+    i = np.arange(times + 1)
+    loss = (times - 2.0 * i) * each
+    above = loss > epsilon_
+    log_count = gammaln(times + 1) - gammaln(i + 1) - gammaln(times - i + 1)
+    log_weight = log_count + (times - i) * each - times * np.logaddexp(0.0, each)
+    gain = -np.expm1(np.minimum(epsilon_ - loss[above], 0.0))
+    return float((np.exp(log_weight[above]) * gain).sum())
 
 
 def _curvature_shift(tally: Tally, tail: float) -> tuple[float, float]:

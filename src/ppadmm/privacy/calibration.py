@@ -14,6 +14,7 @@ from ppadmm.privacy.events import Approximate, Charge, Gaussian, ObjectivePertur
 from ppadmm.privacy.gaussian import gdp_ratio
 
 TOLERANCE = 1e-10
+NOTHING = Tally()
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,10 @@ def with_noise(step: Step, sigma1: float, sigma2: float) -> Noise:
 
 
 @lru_cache(maxsize=4096)
-def calibrate(budget: Budget, step: Step, releases: int, share: float = 1e-3) -> Noise:
-    """Return the least noise for which `releases` releases cost at most `budget`.
+def calibrate(
+    budget: Budget, step: Step, releases: int, share: float = 1e-3, besides: Tally = NOTHING
+) -> Noise:
+    """Return the least noise for which `releases` releases and `besides` cost at most `budget`.
 
     `share` of the Gaussian budget m² = T[(s/σ₁)² + (Δ₂/σ₂)²] goes to the second noise.
     Raises `InfeasibleError` if no amount of noise is enough, which happens when κ is too large.
@@ -78,7 +81,8 @@ def calibrate(budget: Budget, step: Step, releases: int, share: float = 1e-3) ->
         return with_noise(step, step.sensitivity / first, step.spread / second)
 
     def spent(ratio: float) -> float:
-        return accountant.epsilon(Tally.of([noise(ratio).charge], releases), budget.delta).epsilon
+        tally = besides.plus(noise(ratio).charge, releases)
+        return accountant.epsilon(tally, budget.delta).epsilon
 
     ideal = gdp_ratio(budget.epsilon, budget.delta) / math.sqrt(releases)
     return noise(largest_private(spent, budget.epsilon, ideal))

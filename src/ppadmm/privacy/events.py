@@ -40,6 +40,16 @@ class ObjectivePerturbation:
 
 
 @dataclass(frozen=True)
+class Pure:
+    """A release (or a whole interaction) that is ε-differentially private with δ = 0."""
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        checks.non_negative("epsilon", self.epsilon)
+
+
+@dataclass(frozen=True)
 class Approximate:
     """The sampler that ran is within total variation `distance` of the one in the proof."""
 
@@ -54,7 +64,7 @@ class NonPrivate:
     """A value released without noise."""
 
 
-Event: TypeAlias = Gaussian | ObjectivePerturbation | Approximate | NonPrivate
+Event: TypeAlias = Gaussian | ObjectivePerturbation | Pure | Approximate | NonPrivate
 
 
 @dataclass(frozen=True)

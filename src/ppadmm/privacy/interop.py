@@ -3,7 +3,14 @@
 import math
 from typing import Any
 
-from ppadmm.privacy.events import Approximate, Event, Gaussian, ObjectivePerturbation, Tally
+from ppadmm.privacy.events import (
+    Approximate,
+    Event,
+    Gaussian,
+    ObjectivePerturbation,
+    Pure,
+    Tally,
+)
 
 
 def to_dp_event(tally: Tally) -> Any:
@@ -15,7 +22,8 @@ def to_dp_event(tally: Tally) -> Any:
 
         RDP(α) ≤ ξ + ρα,   ξ = log(1+κ) + √(2/π)·s/σ,   ρ = s²/(2σ²),
 
-    which is valid but loose: ε from `dp_accounting` is then an upper bound of ours. A sampler's
+    which is valid but loose: ε from `dp_accounting` is then an upper bound of ours. A pure ε is
+    said as ε²/2-zCDP (its event for randomised response loses count of repetitions). A sampler's
     total variation cannot be said and becomes `UnsupportedDpEvent`; pass a tally without it
     (`without_sampler`) and add (1+eᵉ)τ to δ by hand.
     """
@@ -39,6 +47,8 @@ def _convert(event: Event) -> Any:
         case ObjectivePerturbation(ratio, kappa):
             xi = math.log1p(kappa) + math.sqrt(2.0 / math.pi) * ratio
             return dp_event.ZCDpEvent(rho=ratio**2 / 2.0, xi=xi)
+        case Pure(epsilon):
+            return dp_event.ZCDpEvent(rho=epsilon**2 / 2.0)
         case Approximate():
             return dp_event.UnsupportedDpEvent()
         case _:

@@ -1,6 +1,7 @@
 """The book that an agent keeps of its budget. A charge is booked before noise is drawn."""
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Protocol
 
 from ppadmm.errors import BudgetError
@@ -12,8 +13,8 @@ from ppadmm.privacy.events import Charge, Tally
 class Ledger(Protocol):
     """Reserve a run once, then charge every release before it is made."""
 
-    def reserve(self, charge: Charge, times: int) -> None:
-        """Set aside the cost of `times` releases, or raise `BudgetError`."""
+    def reserve(self, run: Iterable[tuple[Charge, int]]) -> None:
+        """Set aside the most that a run may cost, or raise `BudgetError`."""
 
     def charge(self, charge: Charge) -> None:
         """Book one release against what was reserved, or raise `BudgetError`."""
@@ -21,6 +22,10 @@ class Ledger(Protocol):
     @property
     def spent(self) -> Tally:
         """All that was charged so far."""
+
+    @property
+    def reserved(self) -> Tally:
+        """The most that the run may cost: what may be claimed, however many releases it made."""
 
 
 class MemoryLedger:
@@ -34,9 +39,11 @@ class MemoryLedger:
         self._reserved: Counter[Charge] = Counter()
         self._charged: Counter[Charge] = Counter()
 
-    def reserve(self, charge: Charge, times: int) -> None:
-        """Set aside the cost of `times` releases, or raise `BudgetError`."""
-        wanted = self._reserved + Counter({charge: times})
+    def reserve(self, run: Iterable[tuple[Charge, int]]) -> None:
+        """Set aside the most that a run may cost, or raise `BudgetError`."""
+        wanted = self._reserved.copy()
+        for charge, times in run:
+            wanted[charge] += times
         if self.budget is not None:
             _require_within(_tally(wanted), self.budget)
         self._reserved = wanted
@@ -54,6 +61,11 @@ class MemoryLedger:
     def spent(self) -> Tally:
         """All that was charged so far."""
         return _tally(self._charged)
+
+    @property
+    def reserved(self) -> Tally:
+        """The most that the run may cost."""
+        return _tally(self._reserved)
 
 
 def _tally(charges: Counter[Charge]) -> Tally:

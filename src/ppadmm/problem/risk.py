@@ -50,6 +50,14 @@ class Risk:
         sums = [self.loss.value(block @ theta.T).sum(axis=0) for block in self._blocks]
         return np.asarray(sum(sums[1:], sums[0]) / self.n)
 
+    def clipped_value(self, theta: Array, clip: float) -> Array:
+        """(1/n) Σ min(ℓ, clip); (R, d) → (R,)."""
+        self.passes += len(theta)
+        sums = [
+            np.minimum(self.loss.value(block @ theta.T), clip).sum(axis=0) for block in self._blocks
+        ]
+        return np.asarray(sum(sums[1:], sums[0]) / self.n)
+
     def gradient(self, theta: Array, single: bool = False) -> Array:
         """∇f(θ); (R, d) → (R, d). With `single`, in single precision: quicker, no certificate.
 

@@ -46,7 +46,7 @@ def write_run(result: Result, folder: Path) -> None:
 
 def model_dict(result: Result) -> dict[str, Any]:
     """Return the released model by feature name, with the schema that encodes records for it."""
-    schema = result.prepared.schema
+    schema = result.prepared.scene.schema
     return {
         "private": result.statement.private,
         "not_private_because": list(result.statement.not_private_because),

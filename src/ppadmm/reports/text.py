@@ -22,14 +22,16 @@ def summary(result: Result) -> str:
 def _setting(result: Result, figures: dict[str, Any]) -> str:
     return (
         f"{figures['algorithm']} on {result.prepared.spec.data}: {figures['agents']} agents "
-        f"({result.prepared.graph.name}), {sum(figures['records']):,} training records, "
+        f"({result.prepared.scene.graph.name}), {sum(figures['records']):,} training records, "
         f"{figures['features']} features, {figures['rounds']} rounds, η = {figures['eta']:g}"
     )
 
 
 def _test_rows(result: Result, figures: dict[str, Any]) -> list[tuple[str, str]]:
     accuracies = [1 - error for error in figures["test_error_per_agent"]]
-    common = max(np.mean(result.prepared.test[1] > 0), np.mean(result.prepared.test[1] < 0))
+    common = max(
+        np.mean(result.prepared.scene.test[1] > 0), np.mean(result.prepared.scene.test[1] < 0)
+    )
     return [
         (
             "test accuracy",

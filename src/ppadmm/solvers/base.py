@@ -34,6 +34,27 @@ class Warm:
     risk_gradient: Array
     memory: Any = None
 
+    def restricted(self, rows: Rows) -> "Warm":
+        """Return the start of some of the replicates."""
+        memory = _restricted(self.memory, rows)
+        return Warm(self.point[rows], self.risk_gradient[rows], memory)
+
+    def replaced(self, rows: Rows, other: "Warm") -> "Warm":
+        """Return a copy with `other` in place of some of the replicates."""
+        point, gradient = self.point.copy(), self.risk_gradient.copy()
+        point[rows], gradient[rows] = other.point, other.risk_gradient
+        whole = len(rows) == len(point)
+        memory = other.memory if whole else _replaced(self.memory, other.memory)
+        return Warm(point, gradient, memory)
+
+
+def _restricted(memory: Any, rows: Rows) -> Any:
+    return memory.restricted(rows) if hasattr(memory, "restricted") else memory
+
+
+def _replaced(memory: Any, other: Any) -> Any:
+    return memory.replaced(other) if hasattr(memory, "replaced") else other
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -145,8 +166,7 @@ def _move_some(
 ) -> Point:
     """Step the replicates `rows` and leave the others where they are."""
     part, here = sub.restricted(rows), at.restricted(rows)
-    recall = memory.restricted(rows) if hasattr(memory, "restricted") else memory
-    p = method.direction(part, here.theta, here.gradient, recall)
+    p = method.direction(part, here.theta, here.gradient, _restricted(memory, rows))
     return at.replaced(rows, _line_search(part, here, p, single))
 
 

@@ -30,6 +30,7 @@ class Metric:
     For one common μ it keeps the inverse, otherwise eigenvectors: diagonal for every μ.
     """
 
+    matrix: Array
     values: Array
     basis: Array
     inverse: Array | None = None
@@ -39,9 +40,13 @@ class Metric:
         """Factorise for the μ (R,) at hand."""
         if np.all(mu == mu[0]):
             inverse = np.linalg.inv(matrix + mu[0] * np.eye(len(matrix)))
-            return cls(np.empty(0), np.empty(0), (inverse + inverse.T) / 2.0)
+            return cls(matrix, np.empty(0), np.empty(0), (inverse + inverse.T) / 2.0)
         values, basis = np.linalg.eigh(matrix)
-        return cls(np.maximum(values, 0.0), basis)
+        return cls(matrix, np.maximum(values, 0.0), basis)
+
+    def moved(self, mu: Array) -> "Metric":
+        """Return the same metric for another μ; free in the eigenbasis."""
+        return self if self.inverse is None else Metric.of(self.matrix, mu)
 
     def solve(self, mu: Array, rhs: Array) -> Array:
         """(matrix + μI)⁻¹ rhs; μ (A,), rhs (A, d)."""
@@ -85,7 +90,11 @@ class Memory(NamedTuple):
     def restricted(self, rows: Rows) -> "Memory":
         """Return the memory of some of the replicates."""
         pairs = tuple(pair.restricted(rows) for pair in self.pairs)
-        return Memory(self.mu, pairs, self.metric, self.age)
+        return Memory(self.mu[rows], pairs, self.metric, self.age)
+
+    def replaced(self, part: "Memory") -> "Memory":
+        """Return what all replicates may keep after some of them have solved: the metric."""
+        return Memory(self.mu, (), part.metric, part.age)
 
     def with_pair(self, step: Step, limit: int) -> "Memory":
         """Append a step's pair and forget the oldest beyond `limit`."""
@@ -167,9 +176,11 @@ class FixedMetric:
         return descend(self, sub, start, tolerance)
 
     def prepare(self, sub: Subproblem, memory: Any) -> Memory:
-        """Keep last round's metric if μ is the same, or start from the bound c₁ZᵀZ/n."""
-        if isinstance(memory, Memory) and np.array_equal(memory.mu, sub.mu):
-            return Memory(sub.mu, (), memory.metric, memory.age + 1)
+        """Keep last round's metric, moved to this round's μ, or start from the bound c₁ZᵀZ/n."""
+        if isinstance(memory, Memory) and memory.metric is not None:
+            same = np.array_equal(memory.mu, sub.mu)
+            metric = memory.metric if same else memory.metric.moved(sub.mu)
+            return Memory(sub.mu, (), metric, memory.age + 1)
         bound = sub.risk.loss.smoothness * sub.risk.gram
         return Memory(sub.mu, (), Metric.of(bound, sub.mu))
 
@@ -184,7 +195,8 @@ class FixedMetric:
         """Append the step's pair, or refresh the metric when it is due."""
         if self._due(memory, step.iteration + 1):
             moved = (step.after.theta != step.before.theta).any(axis=1)
-            hessian = sub.risk.hessian(step.after.theta[moved].mean(axis=0), single=True)
+            points = step.after.theta[moved] if moved.any() else step.after.theta
+            hessian = sub.risk.hessian(points.mean(axis=0), single=True)
             return Memory(sub.mu, (), Metric.of(hessian, sub.mu))
         return memory.with_pair(step, self.pairs)
 

@@ -1,0 +1,59 @@
+"""What the baselines with Gamma noise share: calibration and default settings."""
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+from ppadmm.algorithms.base import Site
+from ppadmm.algorithms.defaults import RATE, ROUNDS, Plan, Sizes, remaining_noise
+from ppadmm.algorithms.settings import Settings
+from ppadmm.mechanisms import GammaMinimiser
+from ppadmm.privacy import accountant
+from ppadmm.privacy.calibration import Budget, largest_private
+from ppadmm.privacy.events import Charge, Pure, Tally
+from ppadmm.privacy.gaussian import gdp_ratio
+from ppadmm.problem.losses import Loss
+
+BETA = 1e-10
+NOT_PRIVATE = (
+    "its proof needs the exact minimiser and real-valued Gamma noise, which no computer gives"
+)
+
+
+@lru_cache(maxsize=4096)
+def epsilon_per_release(budget: Budget, releases: int) -> float:
+    """Return the largest pure ε₀ of which `releases` cost at most `budget`."""
+
+    def spent(each: float) -> float:
+        return accountant.epsilon(Tally.of([Charge((Pure(each),))], releases), budget.delta).epsilon
+
+    return largest_private(spent, budget.epsilon, budget.epsilon / releases)
+
+
+def gamma_mechanism(site: Site, settings: Settings, releases: int) -> GammaMinimiser:
+    """Return the mechanism that spends every replicate's budget on `releases` releases."""
+    loss, n = site.risk.loss, site.risk.n
+    replaced = settings.adjacency == "replace-one"
+    return GammaMinimiser(
+        epsilons=tuple(epsilon_per_release(budget, releases) for budget in settings.budgets),
+        sensitivity=(2.0 if replaced else 1.0) * loss.lipschitz / n,
+        curvature=loss.smoothness / n,
+        beta=min(settings.beta, BETA),
+    )
+
+
+def gamma_plan(
+    sizes: Sizes, budgets: Sequence[Budget], loss: Loss, rounds: int | None, eta: float | None
+) -> Plan:
+    """Return PP-ADMM's rule for noise that is √(d+1) times as large in every coordinate.
+
+    A Gamma(d, 1/r) norm in a uniform direction has variance (d+1)/r² per coordinate, against
+    (s√T/m)² of a Gaussian, and r = ε₀/s with ε₀ close to m/√T.
+    """
+    rounds = rounds or ROUNDS[0]
+    scale = math.sqrt(sizes.features * (sizes.features + 1.0))
+    wanted = RATE * scale * rounds * remaining_noise(sizes, budgets, loss.lipschitz)
+    triples = zip(sizes.records, sizes.degrees, budgets, strict=True)
+    room = min(degree * n * gdp_ratio(b.epsilon, b.delta) for n, degree, b in triples)
+    least = 2.5 * loss.smoothness * math.sqrt(rounds) / room
+    return Plan(rounds, eta or max(wanted, least))

@@ -1,0 +1,156 @@
+"""IPP-ADMM: PP-ADMM that speaks only when a private test says it has something to say.
+
+In every round, while it has releases left, an agent tests whether a statistic of its unperturbed
+subproblem exceeds a public threshold. If so it draws a fresh b and releases as PP-ADMM does; if
+not it keeps θᵢ and its neighbours keep what they have. After c releases it no longer tests.
+
+Guarantee (`proven`): at most T tests and c releases are reserved and every one is charged before
+its noise is drawn; which of them happen depends on released bits only (fully adaptive composition
+within a fixed budget: Feldman & Zrnic 2021 for RDP, Koskela, Tobaben & Honkela 2023 for GDP).
+`paper` is Algorithm 2 of Ding et al. (2020) to the letter and not private.
+"""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ppadmm.algorithms.admm import ADMM
+from ppadmm.algorithms.admm import State as PlainState
+from ppadmm.algorithms.base import Heard, Recipe, Reserved, Site
+from ppadmm.algorithms.defaults import gaussian_plan
+from ppadmm.algorithms.ipp_paper import build_paper_ipp
+from ppadmm.algorithms.pp import convexity, perturbed, perturbed_minimiser
+from ppadmm.algorithms.settings import Settings
+from ppadmm.algorithms.statistics import Statistic, statistic_named
+from ppadmm.mechanisms import Desk, PerturbedMinimiser, Place, Release
+from ppadmm.mechanisms.testing import GaussianTest, PrivateTest, SparseVector
+from ppadmm.privacy.events import Tally
+from ppadmm.privacy.gaussian import gdp_ratio
+from ppadmm.solvers import solver_named
+from ppadmm.solvers.base import Warm
+from ppadmm.typing import Array, Rows
+
+
+@dataclass(frozen=True)
+class State(PlainState):
+    """Also how many releases are left (R,) and the threshold kept for the run (R,)."""
+
+    left: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    kept: Array | None = None
+
+
+@dataclass(frozen=True)
+class IPP(ADMM):
+    """PP-ADMM with a test before every release."""
+
+    mechanism: PerturbedMinimiser
+    statistic: Statistic
+    test: PrivateTest
+    releases: int
+
+    @property
+    def reserved(self) -> tuple[Reserved, ...]:
+        """All tests and c releases."""
+        pairs = zip(self.test.reserved, self.mechanism.charges, strict=True)
+        return tuple((tested, (charge, self.releases)) for tested, charge in pairs)
+
+    @property
+    def scales(self) -> dict[str, Array]:
+        """The mechanism's noises and that of a test."""
+        return {**self.mechanism.scales, "test": self.test.noise}
+
+    def init(self) -> State:
+        """Start from θ⁰ = 0, λ⁰ = 0 with c releases to go."""
+        start = super().init()
+        left = np.full(len(self.eta), self.releases)
+        return State(start.round, start.own, start.theirs, start.warm, left)
+
+    def propose(self, state: PlainState, desk: Desk) -> tuple[PlainState, Release]:
+        """Test, and release where the test passes; a replicate without releases does neither."""
+        if not isinstance(state, State):
+            raise TypeError("IPP needs its own state.")
+        if state.kept is None:
+            state = replace(state, kept=self.test.draw_threshold(desk, self.site.agent))
+        rows = np.flatnonzero(state.left > 0)
+        warm, speaking = self._tested(state, rows, desk)
+        value = state.own.value.copy()
+        if len(speaking):
+            value[speaking], warm = self._released(state, warm, speaking, desk)
+        spoke = np.isin(np.arange(len(value)), speaking)
+        own = Heard(value, state.own.total + value)
+        return replace(state, own=own, warm=warm, left=state.left - spoke), Release(value, spoke)
+
+    def _tested(self, state: State, rows: Rows, desk: Desk) -> tuple[Warm, Rows]:
+        if not len(rows) or state.kept is None:
+            return state.warm, rows
+        part = self.subproblem(state).restricted(rows)
+        values, warm = self.statistic.measure(
+            part,
+            state.own.value[rows],
+            self.solver,
+            state.warm.restricted(rows),
+            self.mechanism.beta,
+        )
+        place = Place(self.site.agent, state.round)
+        passed = self.test.decide(values, state.kept[rows], rows, desk.restricted(rows), place)
+        return state.warm.replaced(rows, warm), rows[passed]
+
+    def _released(self, state: State, warm: Warm, rows: Rows, desk: Desk) -> tuple[Array, Warm]:
+        release, after = self.mechanism.restricted(rows).release(
+            self.subproblem(state).restricted(rows),
+            self.solver,
+            warm.restricted(rows),
+            desk.restricted(rows),
+            Place(self.site.agent, state.round),
+        )
+        return release.value, warm.replaced(rows, after)
+
+
+def build_ipp(site: Site, settings: Settings) -> ADMM:
+    """Return IPP-ADMM at one site, calibrated for every replicate's budget."""
+    if settings.calibration == "paper":
+        return build_paper_ipp(site, settings)
+    testing, mu = settings.testing, convexity(site, settings)
+    releases = testing.releases or max(1, settings.rounds // 2)
+    statistic = statistic_named(testing.statistic, testing.clip)
+    step = perturbed(site, settings, float(mu.min()))
+    loss = site.risk.loss
+    delta = statistic.sensitivity(step, site.risk.n, loss.lipschitz, mu)
+    test = _test(settings, delta, releases)
+    besides = tuple(Tally().plus(*pair) for pair in test.reserved)
+    mechanism = perturbed_minimiser(site, settings, mu, releases, besides)
+    unit = statistic.unit(mechanism.scales["sigma1"], mu, site.risk.d)
+    return IPP(
+        site=site,
+        name="ipp",
+        rounds=settings.rounds,
+        eta=settings.etas,
+        weight=settings.weights(site.agents),
+        solver=solver_named(settings.solver, site.risk.d),
+        mechanism=mechanism,
+        statistic=statistic,
+        test=replace(test, threshold=testing.level * unit),
+        releases=releases,
+    )
+
+
+def _test(settings: Settings, delta: Array, releases: int) -> GaussianTest | SparseVector:
+    """Return the tests that `share` of the Gaussian budget m² buys; `auto` takes the quieter."""
+    testing = settings.testing
+    m = np.array([gdp_ratio(b.epsilon, b.delta) for b in settings.budgets])
+    m = m * np.sqrt(testing.share)
+    zero = np.zeros_like(delta)
+    gaussian = GaussianTest(delta, zero, m / np.sqrt(settings.rounds), settings.rounds)
+    svt = SparseVector(delta, zero, m, releases)
+    if testing.test == "auto":
+        return gaussian if gaussian.noise.sum() <= svt.noise.sum() else svt
+    return gaussian if testing.test == "gaussian" else svt
+
+
+RECIPE = Recipe(
+    name="ipp",
+    summary="IPP-ADMM: PP-ADMM that speaks only when a private test passes",
+    build=build_ipp,
+    defaults=gaussian_plan,
+)

@@ -1,0 +1,71 @@
+"""One release per agent: a perturbed local model, averaged over agents.
+
+Also the same at one place: objective perturbation on the pooled records, the price of
+decentralisation. Both minimise (1/n)Σℓ + (μ/2)‖θ‖² + bᵀθ with μ = λ̂/N and release once, with
+PP-ADMM's mechanism and proof. An average of local minimisers is not the minimiser of the average,
+so one-shot averaging keeps a bias without noise, too.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ppadmm.algorithms.admm import ADMM, State
+from ppadmm.algorithms.base import Recipe, Site
+from ppadmm.algorithms.defaults import Plan, Sizes, remaining_noise
+from ppadmm.algorithms.pp import perturbed_minimiser
+from ppadmm.algorithms.settings import Settings
+from ppadmm.privacy.calibration import Budget
+from ppadmm.problem.losses import Loss
+from ppadmm.problem.risk import Subproblem
+from ppadmm.solvers import solver_named
+
+RATE = 0.3
+
+
+@dataclass(frozen=True)
+class OneShot(ADMM):
+    """A single round that listens to nobody."""
+
+    def subproblem(self, state: State) -> Subproblem:
+        """Return F = f + (μ/2)‖θ‖²."""
+        return Subproblem(self.site.risk, self.weight, np.zeros_like(state.own.value))
+
+
+def build_one_shot(site: Site, settings: Settings) -> OneShot:
+    """Return the one-shot rule at one site; the whole budget goes to one release."""
+    weight = settings.weights(site.agents)
+    return OneShot(
+        site=site,
+        name="one-shot",
+        rounds=1,
+        eta=settings.etas,
+        weight=weight,
+        solver=solver_named(settings.solver, site.risk.d),
+        mechanism=perturbed_minimiser(site, settings, weight, releases=1),
+    )
+
+
+def _plan(
+    sizes: Sizes, budgets: Sequence[Budget], loss: Loss, rounds: int | None, eta: float | None
+) -> Plan:
+    """μ = RATE·√d·σ̄; λ̂ = N·μ."""
+    noise = remaining_noise(sizes, budgets, loss.lipschitz)
+    return Plan(1, 1.0, sizes.agents * RATE * math.sqrt(sizes.features) * noise)
+
+
+RECIPE = Recipe(
+    name="one-shot",
+    summary="one perturbed local model per agent, averaged",
+    build=build_one_shot,
+    defaults=_plan,
+)
+CENTRALISED = Recipe(
+    name="centralised",
+    summary="objective perturbation on the pooled records, at one place",
+    build=build_one_shot,
+    defaults=_plan,
+    pooled=True,
+)

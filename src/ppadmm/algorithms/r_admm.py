@@ -1,0 +1,88 @@
+"""R-ADMM (Zhang, Khalili & Liu 2018): every other round reuses what was released before.
+
+Rounds 0, 2, 4, … solve and release as DVP does and update the dual. Rounds 1, 3, … touch no data:
+
+    θᵢ⁺ = θᵢ − η/(2η|B|+γ) · Σⱼ (θᵢ' + θⱼ' − 2θⱼ),
+
+with θ the values of the round before and θ' those of the round before that; the dual stays. Only
+the rounds that touch data are charged.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ppadmm.algorithms.admm import ADMM, State
+from ppadmm.algorithms.base import Heard, Recipe, Reserved, Site
+from ppadmm.algorithms.gamma import NOT_PRIVATE, gamma_mechanism, gamma_plan
+from ppadmm.algorithms.settings import Settings
+from ppadmm.mechanisms import Desk, Release
+from ppadmm.solvers import solver_named
+from ppadmm.typing import Array
+
+GAMMA = 0.4
+"""γ in units of η."""
+
+
+@dataclass(frozen=True)
+class RecyclingState(State):
+    """Also what everyone said in the round before the last: (1 + neighbours) arrays (R, d)."""
+
+    earlier: tuple[Array, ...] = ()
+
+
+@dataclass(frozen=True)
+class RADMM(ADMM):
+    """ADMM that reads the records in every other round only."""
+
+    @property
+    def reserved(self) -> tuple[Reserved, ...]:
+        """Half of the rounds, rounded up."""
+        return tuple(((charge, (self.rounds + 1) // 2),) for charge in self.mechanism.charges)
+
+    def init(self) -> RecyclingState:
+        """Start from θ⁰ = 0, λ⁰ = 0."""
+        start = super().init()
+        earlier = (start.own.value,) * (1 + self.site.degree)
+        return RecyclingState(start.round, start.own, start.theirs, start.warm, earlier)
+
+    def propose(self, state: State, desk: Desk) -> tuple[State, Release]:
+        """Solve in even rounds, recycle in odd ones."""
+        if not isinstance(state, RecyclingState):
+            raise TypeError("RADMM needs its own state.")
+        before = (state.own.value, *(other.value for other in state.theirs))
+        if state.round % 2 == 0:
+            return super().propose(replace(state, earlier=before), desk)
+        value = self._recycled(state)
+        own = Heard(value, state.own.total)
+        return replace(state, own=own, earlier=before), Release.everyone(value)
+
+    def _recycled(self, state: RecyclingState) -> Array:
+        pull = np.zeros_like(state.own.value)
+        mine, *others = state.earlier
+        for other, now in zip(others, state.theirs, strict=True):
+            pull += mine + other - 2.0 * now.value
+        step = self.eta / (2.0 * self.eta * self.site.degree + GAMMA * self.eta)
+        return np.asarray(state.own.value - step[:, None] * pull)
+
+
+def build_r_admm(site: Site, settings: Settings) -> RADMM:
+    """Return R-ADMM at one site."""
+    return RADMM(
+        site=site,
+        name="r-admm",
+        rounds=settings.rounds,
+        eta=settings.etas,
+        weight=settings.weights(site.agents),
+        solver=solver_named(settings.solver, site.risk.d),
+        mechanism=gamma_mechanism(site, settings, (settings.rounds + 1) // 2),
+    )
+
+
+RECIPE = Recipe(
+    name="r-admm",
+    summary="every other round recycles past releases (Zhang, Khalili & Liu 2018)",
+    build=build_r_admm,
+    defaults=gamma_plan,
+    not_private_because=NOT_PRIVATE,
+)

@@ -1,0 +1,105 @@
+"""What an agent looks at before it decides whether to speak, and how far one record can move it.
+
+All are computed from the *unperturbed* subproblem: a fresh b is drawn only after the test passed,
+so tests and releases are an ordinary adaptive composition.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ppadmm.privacy.calibration import Step
+from ppadmm.privacy.sensitivity import MARGIN
+from ppadmm.problem.risk import Subproblem
+from ppadmm.solvers.base import Solver, Warm
+from ppadmm.typing import Array
+
+
+class Statistic(Protocol):
+    """A number per replicate with a known sensitivity."""
+
+    def sensitivity(self, step: Step, n: int, lipschitz: float, mu: Array) -> Array:
+        """Return Δ, (R,), with room for rounding."""
+
+    def unit(self, sigma1: Array, mu: Array, d: int) -> Array:
+        """Return what noise of size σ₁ alone does to the statistic, roughly: (R,)."""
+
+    def measure(
+        self, sub: Subproblem, own: Array, solver: Solver, start: Warm, beta: float
+    ) -> tuple[Array, Warm]:
+        """Return the statistic (A,) at the last released values `own` (A, d), and a warm start."""
+
+
+@dataclass(frozen=True)
+class GradientNorm:
+    """‖∇F(θᵢ)‖: how far the last release is from solving today's subproblem. Δ = s, no solve."""
+
+    def sensitivity(self, step: Step, n: int, lipschitz: float, mu: Array) -> Array:
+        """Δ = s."""
+        return np.full_like(mu, step.sensitivity * (1.0 + MARGIN))
+
+    def unit(self, sigma1: Array, mu: Array, d: int) -> Array:
+        """σ₁√d, the size of the b that the last release carries."""
+        return np.asarray(sigma1 * np.sqrt(d))
+
+    def measure(
+        self, sub: Subproblem, own: Array, solver: Solver, start: Warm, beta: float
+    ) -> tuple[Array, Warm]:
+        """One pass over the records; the next solve may start where the gradient is known now."""
+        data = sub.risk.gradient(own)
+        gradient = sub.gradient(own, data)
+        return np.sqrt(np.vecdot(gradient, gradient)), Warm(own, data, start.memory)
+
+
+@dataclass(frozen=True)
+class Movement:
+    """‖candidate − θᵢ‖: how far today's solution is from the last release. Δ = (s+2β)/μ."""
+
+    def sensitivity(self, step: Step, n: int, lipschitz: float, mu: Array) -> Array:
+        """Δ = s/μ + 2β/μ."""
+        return np.asarray((step.sensitivity / mu + step.spread) * (1.0 + MARGIN))
+
+    def unit(self, sigma1: Array, mu: Array, d: int) -> Array:
+        """σ₁√d/μ, the most that such a b can move the solution, roughly."""
+        return np.asarray(sigma1 * np.sqrt(d) / mu)
+
+    def measure(
+        self, sub: Subproblem, own: Array, solver: Solver, start: Warm, beta: float
+    ) -> tuple[Array, Warm]:
+        """One solve without noise."""
+        solution = solver.solve(sub, start, beta)
+        change = solution.point - own
+        return np.sqrt(np.vecdot(change, change)), solution.warm
+
+
+@dataclass(frozen=True)
+class LossDecrease:
+    """Mean of min(ℓ, C) at θᵢ minus at the candidate. Δ = 2C/n + G(s+2β)/μ (C/n if zeroed out)."""
+
+    clip: float
+
+    def sensitivity(self, step: Step, n: int, lipschitz: float, mu: Array) -> Array:
+        """Add the record's own term at both points and the candidate's move."""
+        record = self.clip * step.sensitivity / lipschitz
+        moved = lipschitz * (step.sensitivity / mu + step.spread)
+        return np.asarray((record + moved) * (1.0 + MARGIN))
+
+    def unit(self, sigma1: Array, mu: Array, d: int) -> Array:
+        """10⁻³, the paper's threshold."""
+        return np.full_like(mu, 1e-3)
+
+    def measure(
+        self, sub: Subproblem, own: Array, solver: Solver, start: Warm, beta: float
+    ) -> tuple[Array, Warm]:
+        """One solve without noise and two evaluations."""
+        solution = solver.solve(sub, start, beta)
+        before = sub.risk.clipped_value(own, self.clip)
+        return before - sub.risk.clipped_value(solution.point, self.clip), solution.warm
+
+
+def statistic_named(name: str, clip: float) -> Statistic:
+    """Return the statistic called `name`."""
+    if name == "loss":
+        return LossDecrease(clip)
+    return GradientNorm() if name == "gradient" else Movement()

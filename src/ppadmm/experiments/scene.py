@@ -1,0 +1,93 @@
+"""The stage of a run: records split over agents, a network, a held-out set. No budget yet."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse, vstack
+
+from ppadmm.agent import Agent
+from ppadmm.algorithms import Settings, Site, recipe_named
+from ppadmm.algorithms.defaults import Plan, Sizes
+from ppadmm.data import Dataset, Schema, Shard, even, shards, split
+from ppadmm.noise import NoiseSource
+from ppadmm.privacy import Budget, MemoryLedger
+from ppadmm.problem import Graph, Loss, Risk, graph_from
+from ppadmm.typing import Array, Matrix
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Who holds what, who talks to whom, and what models are judged on."""
+
+    schema: Schema
+    graph: Graph
+    parts: tuple[Shard, ...]
+    test: tuple[Matrix, Array]
+    loss: Loss
+
+    @property
+    def features(self) -> int:
+        """d."""
+        return self.parts[0].d
+
+    def pooled(self) -> Shard:
+        """Return all training records at one place."""
+        blocks: list[Any] = [part.X for part in self.parts]
+        stack: Any = vstack(blocks, format="csr") if issparse(blocks[0]) else np.vstack(blocks)
+        return Shard(stack, np.concatenate([part.y for part in self.parts]))
+
+    def sites(self, algorithm: str) -> list[Site]:
+        """Return every agent's site, or one with all records if the algorithm pools them."""
+        if recipe_named(algorithm).pooled:
+            return [Site(0, 1, (), Risk(self.pooled(), self.loss))]
+        graph = self.graph
+        return [
+            Site(
+                agent=i,
+                agents=graph.size,
+                neighbours=graph.neighbours(i),
+                risk=Risk(part, self.loss),
+                neighbour_degrees=tuple(graph.degree(j) for j in graph.neighbours(i)),
+            )
+            for i, part in enumerate(self.parts)
+        ]
+
+    def plan(self, algorithm: str, budget: Budget, rounds: int | None, eta: float | None) -> Plan:
+        """Choose what was left open, from public sizes."""
+        recipe = recipe_named(algorithm)
+        records = tuple(part.n for part in self.parts)
+        sizes = Sizes(records, self.features, self.graph.degrees)
+        if recipe.pooled:
+            sizes = Sizes((sum(records),), self.features, (1,))
+        return recipe.defaults(sizes, (budget,) * sizes.agents, self.loss, rounds, eta)
+
+
+def stage(data: Dataset, agents: int, graph: str, loss: Loss, seed: int) -> Scene:
+    """Split `data` into training shards and a test set and draw the network, all from `seed`."""
+    train, test = split(data, seed)
+    parts = shards(data.X[train], data.y[train], even(len(train), agents, seed))
+    network = graph_from(graph, agents, seed)
+    return Scene(data.schema, network, tuple(parts), (data.X[test], data.y[test]), loss)
+
+
+def cast(
+    algorithm: str,
+    sites: Sequence[Site],
+    settings: Settings,
+    noise: NoiseSource,
+    budgets: Sequence[Budget | None],
+) -> list[Agent]:
+    """Return one agent per site, each with a ledger per replicate capped at its budget."""
+    build = recipe_named(algorithm).build
+    return [
+        Agent(
+            build(site, settings),
+            site.agent,
+            site.neighbours,
+            [MemoryLedger(budget) for budget in budgets],
+            noise,
+        )
+        for site in sites
+    ]
