@@ -14,7 +14,10 @@ import typer
 from ppadmm import __version__
 from ppadmm.errors import InputError, PpadmmError
 
+ALGORITHM_NAMES = "pp, ipp, dvp, m-admm, r-admm, gradient, one-shot, centralised, non-private"
+
 if TYPE_CHECKING:
+    from ppadmm.algorithms.settings import Testing
     from ppadmm.experiments.train import Progress
 
 app = typer.Typer(
@@ -87,7 +90,7 @@ def train(
         ),
     ] = None,
     algorithm: Annotated[
-        str | None, typer.Option(metavar="NAME", help="pp, or non-private (no noise) [pp].")
+        str | None, typer.Option(metavar="NAME", help=f"{ALGORITHM_NAMES} [pp].")
     ] = None,
     loss: Annotated[
         str | None, typer.Option(metavar="NAME", help="logistic or huber-hinge [logistic].")
@@ -126,6 +129,25 @@ def train(
         str | None,
         typer.Option(metavar="NAME", help="auto, fixed-metric, newton or lbfgs [auto]."),
     ] = None,
+    releases: Annotated[
+        int | None,
+        typer.Option(metavar="C", help="ipp: rounds to speak in at the most [half of them]."),
+    ] = None,
+    statistic: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="ipp: gradient, movement or loss [gradient]."),
+    ] = None,
+    test: Annotated[
+        str | None, typer.Option(metavar="NAME", help="ipp: auto, gaussian or svt [auto].")
+    ] = None,
+    test_share: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="ipp: part of the budget for the tests [0.02]."),
+    ] = None,
+    level: Annotated[
+        float | None,
+        typer.Option(metavar="X", help="ipp: threshold, in units of the noise's effect [0.5]."),
+    ] = None,
     preset: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="paper: the settings of the paper, NOT private."),
@@ -163,8 +185,10 @@ def train(
         "rounds": rounds, "eta": eta, "regularisation": regularisation, "beta": beta,
         "calibration": calibration, "adjacency": adjacency, "solver": solver, "seed": seed,
     }  # fmt: skip
+    tested = {"releases": releases, "statistic": statistic, "test": test, "share": test_share,
+              "level": level}  # fmt: skip
     with _interruptible():
-        spec = RunSpec.of(preset, **given)
+        spec = RunSpec.of(preset, testing=_testing(tested), **given)
         if out is not None:
             require_new(out)
         with _progress(hidden=as_json) as progress:
@@ -174,6 +198,70 @@ def train(
     _show(result.to_dict() if as_json else summary(result))
     if out is not None and not as_json:
         typer.echo(f"\nResults: {out}")
+
+
+def _testing(given: dict[str, Any]) -> "Testing | None":
+    from ppadmm.algorithms.settings import Testing
+
+    chosen = {name: value for name, value in given.items() if value is not None}
+    return Testing(**chosen) if chosen else None
+
+
+@app.command()
+def compare(
+    data: Annotated[
+        str, typer.Argument(metavar="[DATA]", help="As for ppadmm train [synthetic].")
+    ] = "synthetic",
+    algorithms: Annotated[
+        str, typer.Option(metavar="NAMES", help=f"Comma-separated: {ALGORITHM_NAMES}, or all.")
+    ] = "all",
+    epsilons: Annotated[
+        str, typer.Option(metavar="ε,ε,…", help="Budgets, comma-separated.")
+    ] = "0.5,1,2",
+    seeds: Annotated[int, typer.Option(metavar="K", help="Noise seeds.")] = 5,
+    splits: Annotated[
+        int, typer.Option(metavar="S", help="Splits of the records to deal the seeds over.")
+    ] = 5,
+    delta: Annotated[float, typer.Option(metavar="δ", help="δ of every budget.")] = 1e-4,
+    label: Annotated[str | None, typer.Option(metavar="NAME", help="As for train.")] = None,
+    data_dir: Annotated[str | None, typer.Option(metavar="DIR", help="As for train.")] = None,
+    agents: Annotated[int, typer.Option(metavar="N", help="Number of agents.")] = 5,
+    graph: Annotated[str, typer.Option(metavar="KIND", help="As for train.")] = "erdos-renyi",
+    loss: Annotated[str, typer.Option(metavar="NAME", help="As for train.")] = "logistic",
+    calibration: Annotated[str, typer.Option(metavar="NAME", help="proven or paper.")] = "proven",
+    rounds: Annotated[int | None, typer.Option(metavar="T", help="As for train.")] = None,
+    eta: Annotated[float | None, typer.Option(metavar="η", help="As for train.")] = None,
+    beta: Annotated[float, typer.Option(metavar="β", help="As for train.")] = 1e-8,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+    ] = False,
+) -> None:
+    """Simulate several algorithms at the same total budget and print a table.
+
+    Example: ppadmm compare adult --algorithms pp,ipp,gradient --epsilons 0.5,1,2 --seeds 20
+    """
+    from ppadmm.algorithms import ALGORITHMS
+    from ppadmm.experiments.compare import Grid
+    from ppadmm.experiments.compare import compare as run
+    from ppadmm.reports.tables import comparison
+
+    names = tuple(ALGORITHMS) if algorithms == "all" else tuple(algorithms.split(","))
+    with _interruptible():
+        grid = Grid(
+            data=data, algorithms=names, epsilons=_numbers("epsilons", epsilons), delta=delta,
+            seeds=seeds, splits=splits, agents=agents, graph=graph, loss=loss, label=label,
+            data_dir=data_dir, calibration=calibration, rounds=rounds, eta=eta, beta=beta,
+        )  # fmt: skip
+        with _progress(hidden=as_json) as progress:
+            rows = run(grid, progress)
+    simulated = {"private": False, "not_private_because": ["a comparison is a simulation"]}
+    _show({**simulated, "rows": [row.to_dict() for row in rows]} if as_json else comparison(rows))
+
+
+def _numbers(name: str, text: str) -> tuple[float, ...]:
+    from ppadmm import checks
+
+    return tuple(checks.positive(name, word) for word in text.split(","))  # type: ignore[arg-type]
 
 
 @contextmanager

@@ -10,6 +10,7 @@ within a fixed budget: Feldman & Zrnic 2021 for RDP, Koskela, Tobaben & Honkela 
 `paper` is Algorithm 2 of Ding et al. (2020) to the letter and not private.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -18,15 +19,17 @@ from numpy.typing import NDArray
 from ppadmm.algorithms.admm import ADMM
 from ppadmm.algorithms.admm import State as PlainState
 from ppadmm.algorithms.base import Heard, Recipe, Reserved, Site
-from ppadmm.algorithms.defaults import gaussian_plan
+from ppadmm.algorithms.defaults import Plan, Sizes, default_eta, default_rounds
 from ppadmm.algorithms.ipp_paper import build_paper_ipp
 from ppadmm.algorithms.pp import convexity, perturbed, perturbed_minimiser
 from ppadmm.algorithms.settings import Settings
 from ppadmm.algorithms.statistics import Statistic, statistic_named
 from ppadmm.mechanisms import Desk, PerturbedMinimiser, Place, Release
 from ppadmm.mechanisms.testing import GaussianTest, PrivateTest, SparseVector
+from ppadmm.privacy.calibration import Budget
 from ppadmm.privacy.events import Tally
 from ppadmm.privacy.gaussian import gdp_ratio
+from ppadmm.problem.losses import Loss
 from ppadmm.solvers import solver_named
 from ppadmm.solvers.base import Warm
 from ppadmm.typing import Array, Rows
@@ -148,9 +151,17 @@ def _test(settings: Settings, delta: Array, releases: int) -> GaussianTest | Spa
     return gaussian if testing.test == "gaussian" else svt
 
 
+def _plan(
+    sizes: Sizes, budgets: Sequence[Budget], loss: Loss, rounds: int | None, eta: float | None
+) -> Plan:
+    """Return PP-ADMM's rounds, and its η for the half of them that are spoken in."""
+    rounds = rounds or default_rounds(sizes, budgets, loss)
+    return Plan(rounds, eta or default_eta(sizes, budgets, loss, max(1, rounds // 2)))
+
+
 RECIPE = Recipe(
     name="ipp",
     summary="IPP-ADMM: PP-ADMM that speaks only when a private test passes",
     build=build_ipp,
-    defaults=gaussian_plan,
+    defaults=_plan,
 )

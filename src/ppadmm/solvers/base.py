@@ -43,8 +43,7 @@ class Warm:
         """Return a copy with `other` in place of some of the replicates."""
         point, gradient = self.point.copy(), self.risk_gradient.copy()
         point[rows], gradient[rows] = other.point, other.risk_gradient
-        whole = len(rows) == len(point)
-        memory = other.memory if whole else _replaced(self.memory, other.memory)
+        memory = other.memory if len(rows) == len(point) else _shared(other.memory)
         return Warm(point, gradient, memory)
 
 
@@ -52,8 +51,8 @@ def _restricted(memory: Any, rows: Rows) -> Any:
     return memory.restricted(rows) if hasattr(memory, "restricted") else memory
 
 
-def _replaced(memory: Any, other: Any) -> Any:
-    return memory.replaced(other) if hasattr(memory, "replaced") else other
+def _shared(memory: Any) -> Any:
+    return memory.shared() if hasattr(memory, "shared") else memory
 
 
 @dataclass(frozen=True)

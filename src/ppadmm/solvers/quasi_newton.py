@@ -90,11 +90,12 @@ class Memory(NamedTuple):
     def restricted(self, rows: Rows) -> "Memory":
         """Return the memory of some of the replicates."""
         pairs = tuple(pair.restricted(rows) for pair in self.pairs)
-        return Memory(self.mu[rows], pairs, self.metric, self.age)
+        mu = self.mu[rows] if len(self.mu) else self.mu
+        return Memory(mu, pairs, self.metric, self.age)
 
-    def replaced(self, part: "Memory") -> "Memory":
-        """Return what all replicates may keep after some of them have solved: the metric."""
-        return Memory(self.mu, (), part.metric, part.age)
+    def shared(self) -> "Memory":
+        """Return what other replicates may use, too: the metric."""
+        return Memory(np.empty(0), (), self.metric, self.age)
 
     def with_pair(self, step: Step, limit: int) -> "Memory":
         """Append a step's pair and forget the oldest beyond `limit`."""
