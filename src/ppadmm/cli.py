@@ -17,7 +17,7 @@ from ppadmm.errors import InputError, PpadmmError
 ALGORITHM_NAMES = "pp, ipp, dvp, m-admm, r-admm, gradient, one-shot, centralised, non-private"
 
 if TYPE_CHECKING:
-    from ppadmm.algorithms.settings import Testing
+    from ppadmm.algorithms.settings import Speaking
     from ppadmm.experiments.train import Progress
 
 app = typer.Typer(
@@ -188,7 +188,7 @@ def train(
     tested = {"releases": releases, "statistic": statistic, "test": test, "share": test_share,
               "level": level}  # fmt: skip
     with _interruptible():
-        spec = RunSpec.of(preset, testing=_testing(tested), **given)
+        spec = RunSpec.of(preset, speaking=_speaking(tested), **given)
         if out is not None:
             require_new(out)
         with _progress(hidden=as_json) as progress:
@@ -200,11 +200,11 @@ def train(
         typer.echo(f"\nResults: {out}")
 
 
-def _testing(given: dict[str, Any]) -> "Testing | None":
-    from ppadmm.algorithms.settings import Testing
+def _speaking(given: dict[str, Any]) -> "Speaking | None":
+    from ppadmm.algorithms.settings import Speaking
 
     chosen = {name: value for name, value in given.items() if value is not None}
-    return Testing(**chosen) if chosen else None
+    return Speaking(**chosen) if chosen else None
 
 
 @app.command()

@@ -1,14 +1,14 @@
 """η and T when the user gives none: from public sizes and the budget, never from records.
 
-The averaged model of T rounds with penalty η behaves like one regularised by about η|B|/T, and
-the best amount of it grows with the noise that remains after averaging over agents,
+The averaged model of T rounds with penalty η behaves like a regularised one, and the best amount of
+regularisation grows with the noise that remains after averaging over agents,
 
-    σ̄ = s / (m√N),   m = the Δ/σ of a Gaussian mechanism with the whole budget,
+    x = √d·σ̄,   σ̄ = s/(m√N),   m = the Δ/σ of a Gaussian mechanism with the whole budget,
 
-so η = RATE · √d · σ̄ · T. The rounds cancel out of everything else but the curvature term of the
-accountant, about Tκ² with κ = c₁/(2η|B|n), which falls as 1/T at a fixed η/T: T is the least,
-between the limits, that keeps it below CURVATURE of the budget m²/2. The constants were found by
-`benchmarks/defaults.py` on synthetic data only; docs/defaults.md shows the simulation.
+as η/T = RATE·x^POWER/√(mean degree). The rounds cancel out of everything else but the curvature
+term of the accountant, about Tκ² with κ = c₁/(2η|B|n), which falls as 1/T at a fixed η/T: T is the
+least, between the limits, that keeps it below CURVATURE of the budget m²/2. The constants were
+fitted by `benchmarks/defaults.py` on synthetic data only; docs/defaults.md shows the simulation.
 """
 
 import math
@@ -21,7 +21,7 @@ from ppadmm.privacy.calibration import Budget
 from ppadmm.privacy.gaussian import gdp_ratio
 from ppadmm.problem.losses import Loss
 
-RATE = 0.014
+RATE, POWER = 0.1, 4.0 / 3.0
 CURVATURE = 0.2
 ROUNDS = (80, 200)
 
@@ -66,16 +66,21 @@ def gaussian_plan(
 
 def default_rounds(sizes: Sizes, budgets: Sequence[Budget], loss: Loss) -> int:
     """Return T."""
-    rate = RATE * math.sqrt(sizes.features) * remaining_noise(sizes, budgets, loss.lipschitz)
+    rate = penalty_rate(sizes, remaining_noise(sizes, budgets, loss.lipschitz))
     needed = (_floor(sizes, budgets, loss) / rate) ** 2
     return int(np.clip(math.ceil(needed), *ROUNDS))
 
 
 def default_eta(sizes: Sizes, budgets: Sequence[Budget], loss: Loss, rounds: int) -> float:
     """Return η for T = `rounds`, to two significant digits (rounded up)."""
-    wanted = RATE * math.sqrt(sizes.features) * rounds
-    wanted *= remaining_noise(sizes, budgets, loss.lipschitz)
+    wanted = rounds * penalty_rate(sizes, remaining_noise(sizes, budgets, loss.lipschitz))
     return _round_up(max(wanted, _floor(sizes, budgets, loss) * math.sqrt(rounds)))
+
+
+def penalty_rate(sizes: Sizes, noise: float) -> float:
+    """Return η/T for noise of standard deviation σ̄ in every coordinate of the mean gradient."""
+    degree = sum(sizes.degrees) / sizes.agents
+    return float(RATE * (math.sqrt(sizes.features) * noise) ** POWER / math.sqrt(degree))
 
 
 def _floor(sizes: Sizes, budgets: Sequence[Budget], loss: Loss) -> float:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from ppadmm.algorithms.base import Site
-from ppadmm.algorithms.defaults import RATE, ROUNDS, Plan, Sizes, remaining_noise
+from ppadmm.algorithms.defaults import Plan, Sizes, penalty_rate, remaining_noise
 from ppadmm.algorithms.settings import Settings
 from ppadmm.mechanisms import GammaMinimiser
 from ppadmm.privacy import accountant
@@ -14,7 +14,7 @@ from ppadmm.privacy.events import Charge, Pure, Tally
 from ppadmm.privacy.gaussian import gdp_ratio
 from ppadmm.problem.losses import Loss
 
-BETA = 1e-10
+BETA, ROUNDS = 1e-10, 40
 NOT_PRIVATE = (
     "its proof needs the exact minimiser and real-valued Gamma noise, which no computer gives"
 )
@@ -50,9 +50,9 @@ def gamma_plan(
     A Gamma(d, 1/r) norm in a uniform direction has variance (d+1)/r² per coordinate, against
     (s√T/m)² of a Gaussian, and r = ε₀/s with ε₀ close to m/√T.
     """
-    rounds = rounds or ROUNDS[0]
-    scale = math.sqrt(sizes.features * (sizes.features + 1.0))
-    wanted = RATE * scale * rounds * remaining_noise(sizes, budgets, loss.lipschitz)
+    rounds = rounds or ROUNDS
+    noise = remaining_noise(sizes, budgets, loss.lipschitz) * math.sqrt(sizes.features + 1.0)
+    wanted = rounds * penalty_rate(sizes, noise)
     triples = zip(sizes.records, sizes.degrees, budgets, strict=True)
     room = min(degree * n * gdp_ratio(b.epsilon, b.delta) for n, degree, b in triples)
     least = 2.5 * loss.smoothness * math.sqrt(rounds) / room

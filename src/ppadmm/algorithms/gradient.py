@@ -25,7 +25,7 @@ from ppadmm.privacy.sensitivity import MARGIN
 from ppadmm.problem.losses import Loss
 from ppadmm.typing import Array
 
-STEP, ROUNDS = 4.0, 200
+STEP, ROUNDS = 16.0, 400
 
 
 @dataclass(frozen=True)

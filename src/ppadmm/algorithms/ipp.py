@@ -114,9 +114,9 @@ def build_ipp(site: Site, settings: Settings) -> ADMM:
     """Return IPP-ADMM at one site, calibrated for every replicate's budget."""
     if settings.calibration == "paper":
         return build_paper_ipp(site, settings)
-    testing, mu = settings.testing, convexity(site, settings)
-    releases = testing.releases or max(1, settings.rounds // 2)
-    statistic = statistic_named(testing.statistic, testing.clip)
+    speaking, mu = settings.speaking, convexity(site, settings)
+    releases = speaking.releases or max(1, settings.rounds // 2)
+    statistic = statistic_named(speaking.statistic, speaking.clip)
     step = perturbed(site, settings, float(mu.min()))
     loss = site.risk.loss
     delta = statistic.sensitivity(step, site.risk.n, loss.lipschitz, mu)
@@ -133,22 +133,22 @@ def build_ipp(site: Site, settings: Settings) -> ADMM:
         solver=solver_named(settings.solver, site.risk.d),
         mechanism=mechanism,
         statistic=statistic,
-        test=replace(test, threshold=testing.level * unit),
+        test=replace(test, threshold=speaking.level * unit),
         releases=releases,
     )
 
 
 def _test(settings: Settings, delta: Array, releases: int) -> GaussianTest | SparseVector:
     """Return the tests that `share` of the Gaussian budget m² buys; `auto` takes the quieter."""
-    testing = settings.testing
+    speaking = settings.speaking
     m = np.array([gdp_ratio(b.epsilon, b.delta) for b in settings.budgets])
-    m = m * np.sqrt(testing.share)
+    m = m * np.sqrt(speaking.share)
     zero = np.zeros_like(delta)
     gaussian = GaussianTest(delta, zero, m / np.sqrt(settings.rounds), settings.rounds)
     svt = SparseVector(delta, zero, m, releases)
-    if testing.test == "auto":
+    if speaking.test == "auto":
         return gaussian if gaussian.noise.sum() <= svt.noise.sum() else svt
-    return gaussian if testing.test == "gaussian" else svt
+    return gaussian if speaking.test == "gaussian" else svt
 
 
 def _plan(

@@ -113,8 +113,8 @@ class _Unbooked:
 
 def build_paper_ipp(site: Site, settings: Settings) -> PaperIPP:
     """Return Algorithm 2 at one site."""
-    releases = settings.testing.releases or RELEASES
-    clip = settings.testing.clip
+    releases = settings.speaking.releases or RELEASES
+    clip = settings.speaking.clip
     left = tuple(Budget(b.epsilon * math.sqrt(1.0 - SVT_SHARE), b.delta) for b in settings.budgets)
     inner = paper_settings(site, replace(settings, budgets=left), releases)
     mechanism = perturbed_minimiser(site, inner, convexity(site, inner), releases)

@@ -14,15 +14,15 @@ import numpy as np
 
 from ppadmm.algorithms.admm import ADMM, State
 from ppadmm.algorithms.base import Recipe, Site
-from ppadmm.algorithms.defaults import Plan, Sizes, remaining_noise
+from ppadmm.algorithms.defaults import POWER, Plan, Sizes, remaining_noise
 from ppadmm.algorithms.pp import perturbed_minimiser
 from ppadmm.algorithms.settings import Settings
-from ppadmm.privacy.calibration import Budget
+from ppadmm.privacy.calibration import Budget, largest_kappa
 from ppadmm.problem.losses import Loss
 from ppadmm.problem.risk import Subproblem
 from ppadmm.solvers import solver_named
 
-RATE = 0.3
+RATE = 0.35
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,12 @@ def build_one_shot(site: Site, settings: Settings) -> OneShot:
 def _plan(
     sizes: Sizes, budgets: Sequence[Budget], loss: Loss, rounds: int | None, eta: float | None
 ) -> Plan:
-    """μ = RATE·√d·σ̄; λ̂ = N·μ."""
+    """Return λ̂ = N·μ with μ = RATE·(√d·σ̄)^POWER, and twice what the budget needs at least."""
     noise = remaining_noise(sizes, budgets, loss.lipschitz)
-    return Plan(1, 1.0, sizes.agents * RATE * math.sqrt(sizes.features) * noise)
+    wanted = RATE * (math.sqrt(sizes.features) * noise) ** POWER
+    pairs = zip(sizes.records, budgets, strict=True)
+    least = max(2.0 * loss.smoothness / (n * largest_kappa(b, 2, 1)) for n, b in pairs)
+    return Plan(1, 1.0, sizes.agents * max(wanted, least))
 
 
 RECIPE = Recipe(

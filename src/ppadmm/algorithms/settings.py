@@ -18,7 +18,7 @@ TESTS = ("auto", "gaussian", "svt")
 
 
 @dataclass(frozen=True)
-class Testing:
+class Speaking:
     """How an agent decides whether to speak (IPP-ADMM).
 
     At most `releases` of the T rounds are spoken in (half of them by default). `share` of the
@@ -43,7 +43,7 @@ class Testing:
             checks.count("releases", self.releases)
 
 
-HALF_THE_ROUNDS = Testing()
+HALF_THE_ROUNDS = Speaking()
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Settings:
     calibration: str = "proven"
     adjacency: str = "replace-one"
     solver: str = "auto"
-    testing: Testing = HALF_THE_ROUNDS
+    speaking: Speaking = HALF_THE_ROUNDS
 
     def __post_init__(self) -> None:
         checks.count("rounds", self.rounds, at_most=MAX_ROUNDS)

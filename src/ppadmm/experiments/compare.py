@@ -13,7 +13,7 @@ import numpy as np
 from ppadmm import checks
 from ppadmm.algorithms import Settings, recipe_named
 from ppadmm.algorithms.defaults import Plan
-from ppadmm.algorithms.settings import HALF_THE_ROUNDS, Testing
+from ppadmm.algorithms.settings import HALF_THE_ROUNDS, Speaking
 from ppadmm.data import load
 from ppadmm.engines import local
 from ppadmm.experiments.metrics import evaluate
@@ -44,7 +44,7 @@ class Grid:
     rounds: int | None = None
     eta: float | None = None
     beta: float = 1e-8
-    testing: Testing = HALF_THE_ROUNDS
+    speaking: Speaking = HALF_THE_ROUNDS
 
     def __post_init__(self) -> None:
         for name in self.algorithms:
@@ -138,7 +138,7 @@ def _batch(
         budgets=tuple(Budget(epsilon or 1.0, grid.delta) for epsilon, _ in columns),
         beta=grid.beta,
         calibration=grid.calibration,
-        testing=grid.testing,
+        speaking=grid.speaking,
     )
     noise = SeededNoise(tuple(seed for _ in cells for seed in seeds))
     agents = cast(algorithm, scene.sites(algorithm), settings, noise, [None] * len(columns))

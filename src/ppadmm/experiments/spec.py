@@ -5,7 +5,7 @@ from typing import Any
 
 from ppadmm import checks
 from ppadmm.algorithms import ALGORITHMS, CALIBRATIONS
-from ppadmm.algorithms.settings import HALF_THE_ROUNDS, MAX_ROUNDS, Testing
+from ppadmm.algorithms.settings import HALF_THE_ROUNDS, MAX_ROUNDS, Speaking
 from ppadmm.errors import InputError
 from ppadmm.privacy import ADJACENCIES, Budget
 from ppadmm.problem import LOSSES
@@ -51,7 +51,7 @@ class RunSpec:
     adjacency: str = "replace-one"
     solver: str = "auto"
     seed: int | None = None
-    testing: Testing = HALF_THE_ROUNDS
+    speaking: Speaking = HALF_THE_ROUNDS
 
     def __post_init__(self) -> None:
         checks.count("agents", self.agents)

@@ -125,7 +125,7 @@ def _settings(spec: RunSpec, scene: Scene) -> Settings:
         calibration=spec.calibration,
         adjacency=spec.adjacency,
         solver=spec.solver,
-        testing=spec.testing,
+        speaking=spec.speaking,
     )
 
 

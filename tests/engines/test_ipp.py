@@ -1,0 +1,172 @@
+"""IPP-ADMM: who speaks when, and what it costs."""
+
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from conftest import make_agents, make_settings, run_small
+
+from ppadmm.agent import Done
+from ppadmm.algorithms.settings import STATISTICS, Speaking
+from ppadmm.algorithms.statistics import statistic_named
+from ppadmm.data import Shard
+from ppadmm.engines import local
+from ppadmm.mechanisms import Desk
+from ppadmm.mechanisms.testing import GaussianTest, SparseVector
+from ppadmm.noise import SeededNoise
+from ppadmm.privacy import Budget, MemoryLedger, epsilon
+from ppadmm.privacy.events import Gaussian, ObjectivePerturbation, Pure
+from ppadmm.problem import Logistic, Risk, Subproblem, make_graph
+from ppadmm.solvers import cold_start, solver_named
+
+GRAPH = make_graph("ring", 4)
+
+
+class Recorder(SeededNoise):
+    """Seeded noise that writes down what it was drawn for."""
+
+    drawn: ClassVar[list] = []
+
+    def gaussian(self, values, scale, grid, key):
+        self.drawn.append((key.agent, key.round, key.purpose))
+        return super().gaussian(values, scale, grid, key)
+
+    def laplace(self, values, scale, grid, key):
+        self.drawn.append((key.agent, key.round, key.purpose))
+        return super().laplace(values, scale, grid, key)
+
+    def restricted(self, rows):
+        return Recorder(tuple(self.seeds[k] for k in rows))
+
+
+def recorded_run(speaking, rounds=12):
+    Recorder.drawn = []
+    agents = make_agents(GRAPH, make_settings(rounds=rounds, speaking=speaking), "ipp")
+    for agent in agents:
+        agent.desk = Desk(agent.ledgers, Recorder((0,)))
+    return local.run(agents), agents
+
+
+@pytest.mark.parametrize("test", ["gaussian", "svt"])
+@pytest.mark.parametrize("statistic", STATISTICS)
+@pytest.mark.parametrize("level", [-1e9, 0.0, 1e9])
+def test_at_most_c_releases_and_no_test_after_the_last(test, statistic, level):
+    speaking = Speaking(statistic=statistic, test=test, releases=3, level=level)
+    trace, agents = recorded_run(speaking)
+    assert trace.messages.max() <= 3
+    if level < 0:
+        assert (trace.messages == 3).all()
+        assert trace.spoke[:3].all()
+    if level > 1:
+        assert not trace.spoke.any()
+    for agent in agents:
+        tests = [t for i, t, purpose in Recorder.drawn if i == agent.number and purpose == "test"]
+        spoken = np.flatnonzero(trace.spoke[:, agent.number, 0])
+        last = spoken[2] if len(spoken) == 3 else 11
+        assert tests == list(range(last + 1))
+
+
+@pytest.mark.parametrize("level", [-1e9, 0.3, 1e9])
+def test_a_kept_threshold_is_drawn_once_and_never_after_a_no(level):
+    _, agents = recorded_run(Speaking(test="svt", releases=2, level=level))
+    for agent in agents:
+        draws = [x for x in Recorder.drawn if x[0] == agent.number and x[2] == "threshold"]
+        assert draws == [(agent.number, 0, "threshold")]
+        assert Recorder.drawn.index(draws[0]) == min(
+            k for k, x in enumerate(Recorder.drawn) if x[0] == agent.number
+        )
+
+
+def test_silence_repeats_the_last_value_and_still_moves_the_dual():
+    trace, agents = recorded_run(Speaking(test="gaussian", releases=4, level=1.0))
+    assert 0 < trace.spoke.sum() < trace.spoke.size
+    for t in range(1, trace.rounds):
+        silent = ~trace.spoke[t]
+        np.testing.assert_array_equal(trace.releases[t][silent], trace.releases[t - 1][silent])
+    for agent in agents:
+        total = trace.releases[:, agent.number, 0].sum(axis=0)
+        np.testing.assert_allclose(agent.algorithm.heard(agent._state).total[0], total, atol=1e-9)
+        assert isinstance(agent.next(), Done)
+
+
+@pytest.mark.parametrize("test", ["gaussian", "svt"])
+def test_the_claim_is_what_was_reserved_not_what_was_spent(test):
+    _, agents = recorded_run(Speaking(test=test, releases=3, level=1e9))
+    for agent in agents:
+        ledger = agent.ledgers[0]
+        assert 0.99 < epsilon(ledger.reserved, 1e-5).epsilon <= 1.0
+        assert epsilon(ledger.spent, 1e-5).epsilon < 0.5
+        kinds = {type(event): times for event, times in ledger.reserved.counts}
+        assert kinds[ObjectivePerturbation] == 3
+        assert (kinds[Pure] == 1) if test == "svt" else (kinds[Gaussian] >= 3)
+
+
+def test_replicates_speak_on_their_own():
+    settings = make_settings(
+        rounds=6,
+        eta=(0.1,) * 3,
+        regularisation=(0.05,) * 3,
+        budgets=(Budget(1.0, 1e-5),) * 3,
+        speaking=Speaking(releases=3, level=0.7),
+    )
+    together = run_small(GRAPH, "ipp", settings, seeds=(5, 6, 7))
+    for r, seed in enumerate((5, 6, 7)):
+        single = make_settings(rounds=6, speaking=Speaking(releases=3, level=0.7))
+        alone = run_small(GRAPH, "ipp", single, seeds=(seed,))
+        np.testing.assert_array_equal(together.spoke[:, :, r], alone.spoke[:, :, 0])
+        np.testing.assert_allclose(together.releases[:, :, r], alone.releases[:, :, 0], atol=1e-6)
+
+
+@pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
+@pytest.mark.parametrize("name", STATISTICS)
+def test_no_record_moves_a_statistic_by_more_than_its_sensitivity(name, adjacency):
+    from ppadmm.algorithms.base import Site
+    from ppadmm.algorithms.pp import perturbed
+
+    rng = np.random.default_rng(0)
+    statistic, solver, worst = statistic_named(name, 2.0), solver_named("newton", 2), 0.0
+    for _ in range(300):
+        n, mu, beta = int(rng.integers(2, 8)), np.array([10 ** rng.uniform(-2, 1)]), 1e-9
+        X = rng.standard_normal((n, 2))
+        X *= 0.999999 / np.maximum(np.linalg.norm(X, axis=1), 1e-12)[:, None]
+        other = X.copy()
+        other[0] = -X[0] if adjacency == "replace-one" else 0.0
+        own, linear = rng.standard_normal((1, 2)) * 3, rng.standard_normal((1, 2))
+        values = []
+        for rows in (X, other):
+            risk = Risk(Shard(rows, np.ones(n)), Logistic())
+            sub = Subproblem(risk, mu, linear)
+            value, _ = statistic.measure(sub, own, solver, cold_start(sub), beta)
+            if name == "loss" and adjacency == "zero-out" and rows is other:
+                value = value  # a zero record has the same loss everywhere: it drops out
+            values.append(float(value[0]))
+        settings = make_settings(beta=beta, adjacency=adjacency)
+        step = perturbed(Site(0, 2, (1,), risk), settings, float(mu[0]))
+        delta = statistic.sensitivity(step, n, 1.0, mu)[0]
+        assert abs(values[0] - values[1]) <= delta
+        worst = max(worst, abs(values[0] - values[1]) / delta)
+    assert worst > 0.1
+
+
+def test_the_quieter_test_is_taken():
+    short = make_settings(rounds=10, speaking=Speaking(releases=5))
+    long = make_settings(rounds=5000, speaking=Speaking(releases=1, share=0.3))
+    assert isinstance(make_agents(GRAPH, short, "ipp")[0].algorithm.test, GaussianTest)
+    assert isinstance(make_agents(GRAPH, long, "ipp")[0].algorithm.test, SparseVector)
+
+
+def test_the_paper_algorithm_is_booked_as_not_private():
+    settings = make_settings(calibration="paper", rounds=20, speaking=Speaking(releases=5))
+    agents = make_agents(GRAPH, settings, "ipp")
+    trace = local.run(agents)
+    assert trace.messages.max() <= 5
+    assert epsilon(agents[0].ledgers[0].spent, 1e-5).epsilon == np.inf
+
+
+def test_a_ledger_with_a_budget_lets_the_run_through():
+    agents = make_agents(GRAPH, make_settings(rounds=8), "ipp")
+    for agent in agents:
+        ledger = MemoryLedger(Budget(1.0, 1e-5))
+        ledger.reserve(agent.algorithm.reserved[0])
+        agent.desk = Desk((ledger,), agent.desk.source)
+    local.run(agents)
