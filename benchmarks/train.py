@@ -2,7 +2,7 @@
 
     python benchmarks/train.py [--data-dir DIR] [--repeats 5] [--out FILE]
 
-PP-ADMM: 5 agents, 30 rounds, ε = 1, δ = 1e-4, β = 1e-8, η by the default rule, seeded noise;
+PP-ADMM: 5 agents, 30 rounds, ε = 1, δ = 1e-4, β = 1e-8, η = 0.002, seeded noise;
 calibration included. Against it scikit-learn's LogisticRegression (L-BFGS, C = 100) on the same
 records pooled in one place. Loading and evaluation are left out of both, both use one BLAS
 thread, and the repeats alternate; the table shows medians of `time.process_time`.
@@ -20,42 +20,36 @@ from pathlib import Path
 
 os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
 
-import numpy as np
-import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 
-from ppadmm.agent import Agent
-from ppadmm.algorithms import Site, build
 from ppadmm.data.named import DATA_DIR_VARIABLE
 from ppadmm.engines import local
 from ppadmm.experiments.metrics import evaluate
+from ppadmm.experiments.scene import cast
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.experiments.train import prepare
 from ppadmm.noise import SeededNoise
-from ppadmm.privacy import MemoryLedger
 from ppadmm.privacy.calibration import calibrate
-from ppadmm.problem import Risk
 
-SETTINGS = {"agents": 5, "rounds": 30, "beta": 1e-8, "epsilon": 1.0, "delta": 1e-4, "seed": 0}
+SETTINGS = {
+    "agents": 5,
+    "rounds": 30,
+    "beta": 1e-8,
+    "epsilon": 1.0,
+    "delta": 1e-4,
+    "eta": 0.002,
+    "seed": 0,
+}
 PACKAGES = ("ppadmm", "numpy", "scipy", "scikit-learn")
 
 
 def fit_ppadmm(prepared):
     """One whole training, calibration included; returns the model (d,)."""
     calibrate.cache_clear()
-    agents = [
-        agent(prepared, i, Risk(part, prepared.loss)) for i, part in enumerate(prepared.parts)
-    ]
+    spec, noise = prepared.spec, SeededNoise((prepared.spec.seed,))
+    sites = prepared.scene.sites(spec.algorithm)
+    agents = cast(spec.algorithm, sites, [prepared.settings] * len(sites), noise, capped=True)
     return local.run(agents).model()[0]
-
-
-def agent(prepared, i, risk):
-    spec, graph = prepared.spec, prepared.graph
-    algorithm = build(
-        spec.algorithm, Site(i, graph.size, graph.neighbours(i), risk), prepared.settings
-    )
-    noise = SeededNoise((spec.seed,))
-    return Agent(algorithm, i, graph.neighbours(i), [MemoryLedger(spec.budget)], noise)
 
 
 def fit_sklearn(X, y):
@@ -72,16 +66,15 @@ def measure(data, data_dir, repeats):
     """Time both on one data set, in turn."""
     spec = RunSpec(data=data, data_dir=data_dir, **SETTINGS)
     prepared = prepare(spec)
-    parts = prepared.parts
-    stack = sp.vstack if sp.issparse(parts[0].X) else np.vstack
-    X, y = stack([part.X for part in parts]), np.concatenate([part.y for part in parts])
+    pooled = prepared.scene.pooled()
+    X, y = pooled.X, pooled.y
     ours, theirs = [], []
     for _ in range(repeats):
         seconds, theta = cpu_seconds(fit_ppadmm, prepared)
         ours.append(seconds)
         seconds, model = cpu_seconds(fit_sklearn, X, y)
         theirs.append(seconds)
-    test_X, test_y = prepared.test
+    test_X, test_y = prepared.scene.test
     return {
         "data": data,
         "records": len(y),

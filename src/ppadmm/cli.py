@@ -99,6 +99,14 @@ def train(
         float | None,
         typer.Option(metavar="ε", help="Privacy budget of every agent, all rounds together [1]."),
     ] = None,
+    epsilons: Annotated[
+        str | None,
+        typer.Option(metavar="ε,ε,…", help="A budget for each agent, in place of --epsilon."),
+    ] = None,
+    records: Annotated[
+        str | None,
+        typer.Option(metavar="n,n,…", help="Training records of each agent [an even share]."),
+    ] = None,
     delta: Annotated[
         float | None,
         typer.Option(metavar="δ", help="Its δ; choose it well below 1/records [1e-6]."),
@@ -188,7 +196,11 @@ def train(
     tested = {"releases": releases, "statistic": statistic, "test": test, "share": test_share,
               "level": level}  # fmt: skip
     with _interruptible():
-        spec = RunSpec.of(preset, speaking=_speaking(tested), **given)
+        each = {
+            "epsilons": None if epsilons is None else _numbers("epsilons", epsilons),
+            "records": None if records is None else _counts("records", records),
+        }
+        spec = RunSpec.of(preset, speaking=_speaking(tested), **given, **each)
         if out is not None:
             require_new(out)
         with _progress(hidden=as_json) as progress:
@@ -256,6 +268,12 @@ def compare(
             rows = run(grid, progress)
     simulated = {"private": False, "not_private_because": ["a comparison is a simulation"]}
     _show({**simulated, "rows": [row.to_dict() for row in rows]} if as_json else comparison(rows))
+
+
+def _counts(name: str, text: str) -> tuple[int, ...]:
+    from ppadmm import checks
+
+    return tuple(checks.count(name, number) for number in _numbers(name, text))  # type: ignore[arg-type]
 
 
 def _numbers(name: str, text: str) -> tuple[float, ...]:

@@ -213,7 +213,8 @@ def test_a_file_of_one_class_is_refused(tmp_path):
 
 def test_public_names():
     assert set(ppadmm.data.__all__) == {
-        *("NAMES", "Dataset", "load", "even", "shards", "split", "as_table", "read_table"),
+        *("NAMES", "Dataset", "load", "even", "shards", "sized", "split"),
+        *("as_table", "read_table"),
         *("Categorical", "Label", "Numeric", "Schema", "draft_schema"),
         *("Matrix", "Shard", "Vector", "normalise_rows"),
     }

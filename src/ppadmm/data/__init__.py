@@ -8,7 +8,7 @@ Everything after a `Shard` may trust that ‖x‖ ≤ 1 and y = ±1.
 from ppadmm.data.draft import draft_schema
 from ppadmm.data.encode import normalise_rows
 from ppadmm.data.named import NAMES, Dataset, load
-from ppadmm.data.partition import even, shards, split
+from ppadmm.data.partition import even, shards, sized, split
 from ppadmm.data.schema import Categorical, Label, Numeric, Schema
 from ppadmm.data.shard import Matrix, Shard, Vector
 from ppadmm.data.tables import as_table, read_table
@@ -30,5 +30,6 @@ __all__ = [
     "normalise_rows",
     "read_table",
     "shards",
+    "sized",
     "split",
 ]

@@ -1,6 +1,6 @@
 """Who holds which record: train and test, then one part per agent."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,16 @@ def even(n: int, agents: int, rng_seed: int) -> list[Indices]:
     if agents > n:
         raise InputError(f"Expected at most {n} agents, one record each, got {agents}.")
     return np.array_split(_permutation(n, rng_seed, _EVEN), agents)
+
+
+def sized(n: int, sizes: Sequence[int], rng_seed: int) -> list[Indices]:
+    """Deal `sizes[i]` of 0…n−1 at random to agent i; what is left over goes to nobody."""
+    for k, size in enumerate(sizes):
+        checks.count(f"the number of records of agent {k}", size)
+    if sum(sizes) > n:
+        raise InputError(f"Expected at most {n} records in all, got {sum(sizes)} over the agents.")
+    order = _permutation(n, rng_seed, _EVEN)
+    return np.split(order[: sum(sizes)], np.cumsum(sizes)[:-1])
 
 
 def shards(X: Matrix, y: Vector, parts: Iterable[Indices]) -> list[Shard]:

@@ -112,15 +112,19 @@ def compare(grid: Grid, progress: Callable[[int, int], None] | None = None) -> l
 def _pieces(grid: Grid, scene: Scene, algorithm: str, seeds: Sequence[int]) -> Iterator[_Piece]:
     """Run one algorithm on one split: budgets with the same number of rounds together."""
     if algorithm == "non-private":
-        plan = scene.plan(algorithm, Budget(1.0, grid.delta), grid.rounds, grid.eta)
+        plan = scene.plan(algorithm, _budgets(grid, 1.0), grid.rounds, grid.eta)
         yield from _batch(grid, scene, algorithm, [(None, plan)], seeds[:1])
         return
     by_rounds: dict[int, list[tuple[float | None, Plan]]] = {}
     for epsilon in grid.epsilons:
-        plan = scene.plan(algorithm, Budget(epsilon, grid.delta), grid.rounds, grid.eta)
+        plan = scene.plan(algorithm, _budgets(grid, epsilon), grid.rounds, grid.eta)
         by_rounds.setdefault(plan.rounds, []).append((epsilon, plan))
     for cells in by_rounds.values():
         yield from _batch(grid, scene, algorithm, cells, seeds)
+
+
+def _budgets(grid: Grid, epsilon: float) -> list[Budget]:
+    return [Budget(epsilon, grid.delta)] * grid.agents
 
 
 def _batch(
@@ -141,7 +145,8 @@ def _batch(
         speaking=grid.speaking,
     )
     noise = SeededNoise(tuple(seed for _ in cells for seed in seeds))
-    agents = cast(algorithm, scene.sites(algorithm), settings, noise, [None] * len(columns))
+    sites = scene.sites(algorithm)
+    agents = cast(algorithm, sites, [settings] * len(sites), noise)
     trace = local.run(agents)
     model = trace.model()
     errors, losses = evaluate(*scene.test, model).error, _train_losses(scene, model)

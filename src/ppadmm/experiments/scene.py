@@ -10,7 +10,7 @@ from scipy.sparse import issparse, vstack
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, Site, recipe_named
 from ppadmm.algorithms.defaults import Plan, Sizes
-from ppadmm.data import Dataset, Schema, Shard, even, shards, split
+from ppadmm.data import Dataset, Schema, Shard, even, shards, sized, split
 from ppadmm.noise import NoiseSource
 from ppadmm.privacy import Budget, MemoryLedger
 from ppadmm.problem import Graph, Loss, Risk, graph_from
@@ -54,20 +54,39 @@ class Scene:
             for i, part in enumerate(self.parts)
         ]
 
-    def plan(self, algorithm: str, budget: Budget, rounds: int | None, eta: float | None) -> Plan:
-        """Choose what was left open, from public sizes."""
+    def plan(
+        self, algorithm: str, budgets: Sequence[Budget], rounds: int | None, eta: float | None
+    ) -> Plan:
+        """Choose what was left open, from public sizes and every agent's budget."""
         recipe = recipe_named(algorithm)
         records = tuple(part.n for part in self.parts)
         sizes = Sizes(records, self.features, self.graph.degrees)
         if recipe.pooled:
             sizes = Sizes((sum(records),), self.features, (1,))
-        return recipe.defaults(sizes, (budget,) * sizes.agents, self.loss, rounds, eta)
+            budgets = [strictest(budgets)]
+        return recipe.defaults(sizes, budgets, self.loss, rounds, eta)
 
 
-def stage(data: Dataset, agents: int, graph: str, loss: Loss, seed: int) -> Scene:
-    """Split `data` into training shards and a test set and draw the network, all from `seed`."""
+def strictest(budgets: Sequence[Budget]) -> Budget:
+    """Return the budget that satisfies everyone whose records are pooled."""
+    return Budget(min(b.epsilon for b in budgets), min(b.delta for b in budgets))
+
+
+def stage(
+    data: Dataset,
+    agents: int,
+    graph: str,
+    loss: Loss,
+    seed: int,
+    records: Sequence[int] | None = None,
+) -> Scene:
+    """Split `data` into training shards and a test set and draw the network, all from `seed`.
+
+    Records are dealt evenly, or `records[i]` of them to agent i.
+    """
     train, test = split(data, seed)
-    parts = shards(data.X[train], data.y[train], even(len(train), agents, seed))
+    dealt = even(len(train), agents, seed) if records is None else sized(len(train), records, seed)
+    parts = shards(data.X[train], data.y[train], dealt)
     network = graph_from(graph, agents, seed)
     return Scene(data.schema, network, tuple(parts), (data.X[test], data.y[test]), loss)
 
@@ -75,19 +94,22 @@ def stage(data: Dataset, agents: int, graph: str, loss: Loss, seed: int) -> Scen
 def cast(
     algorithm: str,
     sites: Sequence[Site],
-    settings: Settings,
+    settings: Sequence[Settings],
     noise: NoiseSource,
-    budgets: Sequence[Budget | None],
+    capped: bool = False,
 ) -> list[Agent]:
-    """Return one agent per site, each with a ledger per replicate capped at its budget."""
+    """Return one agent per site with its own settings and a ledger per replicate.
+
+    With `capped` a ledger refuses what its replicate's budget does not cover.
+    """
     build = recipe_named(algorithm).build
     return [
         Agent(
-            build(site, settings),
+            build(site, own),
             site.agent,
             site.neighbours,
-            [MemoryLedger(budget) for budget in budgets],
+            [MemoryLedger(budget if capped else None) for budget in own.budgets],
             noise,
         )
-        for site in sites
+        for site, own in zip(sites, settings, strict=True)
     ]

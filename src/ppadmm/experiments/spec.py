@@ -29,6 +29,9 @@ PRESETS: dict[str, dict[str, Any]] = {"paper": PAPER}
 class RunSpec:
     """One training run. `None` means: chosen by the rule in `ppadmm.algorithms.defaults`.
 
+    `epsilons` gives every agent a budget of its own, in place of `epsilon` for all; `records` says
+    how many training records each agent holds, in place of an even share.
+
     With a `seed` the split, the graph and the noise follow from it and the run is a simulation,
     not private; without one the noise comes from the operating system.
     """
@@ -42,6 +45,8 @@ class RunSpec:
     algorithm: str = "pp"
     loss: str = "logistic"
     epsilon: float = 1.0
+    epsilons: tuple[float, ...] | None = None
+    records: tuple[int, ...] | None = None
     delta: float = 1e-6
     rounds: int | None = None
     eta: float | None = None
@@ -60,7 +65,12 @@ class RunSpec:
         checks.one_of("calibration", self.calibration, CALIBRATIONS)
         checks.one_of("adjacency", self.adjacency, ADJACENCIES)
         checks.one_of("solver", self.solver, ["auto", *SOLVERS])
-        _ = self.budget
+        _ = self.budgets
+        for name, each in (("epsilons", self.epsilons), ("records", self.records)):
+            if each is not None and len(each) != self.agents:
+                raise InputError(
+                    f"Expected {name} for {self.agents} agents, got {len(each)} values."
+                )
         checks.probability("beta", self.beta)
         checks.non_negative("regularisation", self.regularisation)
         if self.rounds is not None:
@@ -81,9 +91,10 @@ class RunSpec:
         return self.calibration == "proven" and self.algorithm != "non-private"
 
     @property
-    def budget(self) -> Budget:
-        """The (ε, δ) of every agent."""
-        return Budget(self.epsilon, self.delta)
+    def budgets(self) -> tuple[Budget, ...]:
+        """The (ε, δ) of each agent."""
+        each = self.epsilons or (self.epsilon,) * self.agents
+        return tuple(Budget(epsilon, self.delta) for epsilon in each)
 
     @classmethod
     def of(cls, preset: str | None = None, **given: Any) -> "RunSpec":

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from ppadmm.algorithms import Settings, recipe_named
 from ppadmm.data import Schema, load
 from ppadmm.engines import local
 from ppadmm.experiments.metrics import Metrics, evaluate
-from ppadmm.experiments.scene import Scene, cast, stage
+from ppadmm.experiments.scene import Scene, cast, stage, strictest
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.noise import NoiseSource, SecureNoise, SeededNoise
 from ppadmm.privacy import Tally
@@ -91,7 +91,8 @@ def prepare(spec: RunSpec) -> Prepared:
     """Read the data, split it, draw the network and choose what the user left open."""
     schema = Schema.from_toml(spec.schema) if spec.schema else None
     data = load(spec.data, label=spec.label, data_dir=spec.data_dir, schema=schema)
-    scene = stage(data, spec.agents, spec.graph, loss_named(spec.loss), spec.seed or 0)
+    loss, seed = loss_named(spec.loss), spec.seed or 0
+    scene = stage(data, spec.agents, spec.graph, loss, seed, spec.records)
     return Prepared(spec, _settings(spec, scene), scene)
 
 
@@ -106,8 +107,9 @@ def run(prepared: Prepared, progress: Progress | None = None) -> Result:
     started = time.perf_counter()
     noise: NoiseSource = SecureNoise() if spec.seed is None else SeededNoise((spec.seed,))
     sites = prepared.scene.sites(spec.algorithm)
-    cap = spec.budget if spec.guaranteed else None
-    agents = cast(spec.algorithm, sites, settings, noise, [cap])
+    budgets = spec.budgets if len(sites) == spec.agents else [strictest(spec.budgets)]
+    own = [replace(settings, budgets=(budget,)) for budget in budgets]
+    agents = cast(spec.algorithm, sites, own, noise, capped=spec.guaranteed)
     of = agents[0].algorithm.rounds
     trace = local.run(agents, progress and (lambda t: progress(t + 1, of)))
     seconds = time.perf_counter() - started
@@ -115,12 +117,12 @@ def run(prepared: Prepared, progress: Progress | None = None) -> Result:
 
 
 def _settings(spec: RunSpec, scene: Scene) -> Settings:
-    plan = scene.plan(spec.algorithm, spec.budget, spec.rounds, spec.eta)
+    plan = scene.plan(spec.algorithm, spec.budgets, spec.rounds, spec.eta)
     return Settings(
         rounds=plan.rounds,
         eta=(plan.eta,),
         regularisation=(spec.regularisation or plan.regularisation,),
-        budgets=(spec.budget,),
+        budgets=(strictest(spec.budgets),),
         beta=spec.beta,
         calibration=spec.calibration,
         adjacency=spec.adjacency,
@@ -180,7 +182,12 @@ def _statement(prepared: Prepared, reserved: list[Tally], trace: local.Trace) ->
         theorem=None if proven is None else bound.theorem,
         accountant=accounting.VERSION,
         calibration=spec.calibration,
-        claimed_epsilon=None if spec.algorithm == "non-private" else spec.epsilon,
+        claimed_epsilon=None
+        if spec.algorithm == "non-private"
+        else max(budget.epsilon for budget in spec.budgets),
+        epsilons=tuple(
+            finite_or_none(accounting.epsilon(tally, spec.delta).epsilon) for tally in reserved
+        ),
         releases=tuple(int(count) for count in trace.messages[:, 0]),
         noise_source="seeded NumPy (simulation)" if spec.seed is not None else "OpenDP, secure",
         warnings=tuple(_warnings(prepared)),

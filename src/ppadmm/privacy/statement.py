@@ -29,6 +29,7 @@ class Statement:
     unit: str
     adjacency: str
     epsilon: float | None
+    epsilons: tuple[float | None, ...]
     delta: float
     theorem: str | None
     accountant: str
@@ -49,8 +50,15 @@ class Statement:
 
     def _headline(self) -> str:
         if self.private:
-            return f"PRIVATE: ε = {self.epsilon:.4g} at δ = {self.delta:g} for {self.unit}."
+            return f"PRIVATE: ε = {self._spelt()} at δ = {self.delta:g} for {self.unit}."
         return "NOT PRIVATE: " + "; ".join(self.not_private_because) + "."
+
+    def _spelt(self) -> str:
+        """Spell one ε, or each agent's where they differ."""
+        each = [f"{e:.4g}" for e in self.epsilons if e is not None]
+        if len(set(each)) <= 1:
+            return f"{self.epsilon:.4g}"
+        return f"{self.epsilon:.4g} at most ({', '.join(each)} by agent)"
 
     def _details(self) -> list[str]:
         lines = []

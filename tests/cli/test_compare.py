@@ -1,0 +1,70 @@
+import json
+import sys
+
+import pytest
+
+from ppadmm import cli
+from ppadmm.algorithms import ALGORITHMS
+
+
+def run(monkeypatch, capsys, *arguments):
+    monkeypatch.setattr(sys, "argv", ["ppadmm", "compare", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    captured = capsys.readouterr()
+    return stop.value.code or 0, captured.out, captured.err
+
+
+SMALL = ("--seeds", "2", "--splits", "1", "--rounds", "3", "--agents", "3", "--graph", "ring")
+
+
+def test_every_algorithm_at_every_budget(monkeypatch, capsys):
+    code, out, _ = run(monkeypatch, capsys, *SMALL, "--epsilons", "1,4", "--json")
+    assert code == 0
+    rows = json.loads(out)["rows"]
+    assert {row["algorithm"] for row in rows} == set(ALGORITHMS)
+    for row in rows:
+        if row["algorithm"] == "non-private":
+            assert row["epsilon"] is None
+            assert row["epsilon_proven"] is None
+        else:
+            assert 0.9 * row["epsilon"] < row["epsilon_proven"] <= row["epsilon"]
+            assert len(row["test_error"]) == 2
+        assert 0 < row["test_error_mean"] < 0.6
+
+
+def test_a_row_is_the_run_that_train_would_do():
+    from ppadmm import RunSpec, train
+    from ppadmm.experiments.compare import Grid, compare
+
+    grid = Grid(algorithms=("pp",), epsilons=(1.0,), seeds=1, splits=1, rounds=5, agents=3)
+    row = compare(grid)[0]
+    result = train(RunSpec(epsilon=1.0, delta=1e-4, seed=0, rounds=5, agents=3))
+    assert row.test_error[0] == pytest.approx(result.metrics.error[0], abs=1e-4)
+
+
+def test_the_table(monkeypatch, capsys):
+    code, out, err = run(monkeypatch, capsys, *SMALL, "--algorithms", "pp,ipp", "--epsilons", "1")
+    assert code == 0
+    assert err == ""
+    lines = out.strip().splitlines()
+    assert lines[0].startswith("| algorithm")
+    assert [line.split("|")[1].strip() for line in lines[2:]] == ["pp", "ipp"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--algorithms", "pp,foo"), "Unknown algorithm 'foo'"),
+        (("--epsilons", "1,x"), "got 'x'"),
+        (("--epsilons", "0"), "> 0"),
+        (("--seeds", "0"), "seeds"),
+        (("nothing.csv", "--label", "y"), "nothing.csv"),
+    ],
+)
+def test_bad_input(monkeypatch, capsys, arguments, message):
+    code, out, err = run(monkeypatch, capsys, *arguments)
+    assert code != 0
+    assert out == ""
+    assert message in err
+    assert err.count("\n") == 1

@@ -1,0 +1,56 @@
+import pytest
+
+from ppadmm import RunSpec, train
+from ppadmm.errors import InputError
+from ppadmm.privacy import epsilon
+
+
+def test_every_agent_is_held_to_its_own_budget():
+    spec = RunSpec(agents=3, graph="ring", rounds=4, seed=0, epsilons=(0.5, 1.0, 4.0))
+    result = train(spec)
+    assert result.statement.epsilons == pytest.approx((0.5, 1.0, 4.0), abs=1e-6)
+    assert all(
+        proven <= e for proven, e in zip(result.statement.epsilons, spec.epsilons, strict=True)
+    )
+    noise = [each["sigma1"] for each in result.noise]
+    assert noise[0] > noise[1] > noise[2]
+    assert "0.5, 1, 4 by agent" in result.statement.text() or not result.statement.private
+
+
+def test_fewer_records_need_more_noise():
+    spec = RunSpec(agents=3, graph="ring", rounds=4, seed=0, records=(1000, 5000, 20000))
+    result = train(spec)
+    assert [part.n for part in result.prepared.scene.parts] == [1000, 5000, 20000]
+    noise = [each["sigma1"] for each in result.noise]
+    assert noise[0] > 3 * noise[1] > 9 * noise[2]
+
+
+def test_pooled_records_are_protected_by_the_strictest_budget():
+    spec = RunSpec(agents=3, algorithm="centralised", seed=0, epsilons=(0.5, 1.0, 4.0))
+    assert train(spec).statement.epsilon <= 0.5
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epsilons": (1.0, 2.0)}, "epsilons for 3 agents, got 2"),
+        ({"records": (1, 2, 3, 4)}, "records for 3 agents, got 4"),
+        ({"epsilons": (1.0, -1.0, 2.0)}, "epsilon > 0"),
+    ],
+)
+def test_bad_lists(changes, message):
+    with pytest.raises(InputError, match=message):
+        RunSpec(agents=3, **changes)
+
+
+def test_the_spent_budget_is_the_reserved_one_for_pp():
+    from conftest import make_agents, make_settings
+
+    from ppadmm.engines import local
+    from ppadmm.problem import make_graph
+
+    agents = make_agents(make_graph("ring", 3), make_settings())
+    local.run(agents)
+    for agent in agents:
+        ledger = agent.ledgers[0]
+        assert epsilon(ledger.spent, 1e-5) == epsilon(ledger.reserved, 1e-5)
