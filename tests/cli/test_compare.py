@@ -68,3 +68,25 @@ def test_bad_input(monkeypatch, capsys, arguments, message):
     assert out == ""
     assert message in err
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_every_algorithm_ends_with_a_summary(monkeypatch, capsys, algorithm):
+    arguments = ["ppadmm", "train", "--algorithm", algorithm, "--rounds", "3", "--agents", "3"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    out = capsys.readouterr().out
+    assert not stop.value.code
+    assert "test accuracy" in out
+    private = algorithm in ("pp", "ipp", "gradient", "one-shot", "centralised")
+    assert ("\nPRIVATE: ε = 1 " in out) == private
+    assert ("\nNOT PRIVATE: " in out) != private
+
+
+def test_one_shot_names_the_regularisation_it_needs(monkeypatch, capsys):
+    arguments = ["ppadmm", "train", "--algorithm", "one-shot", "--regularisation", "1e-9"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert "choose a regularisation > " in capsys.readouterr().err

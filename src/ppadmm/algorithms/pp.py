@@ -90,21 +90,29 @@ def _proven_noise(
     try:
         return calibrate(budget, step, releases, settings.share, besides)
     except InfeasibleError:
-        raise InfeasibleError(_infeasible(site, settings, k, step.rank, releases)) from None
+        raise InfeasibleError(_infeasible(site, settings, k, mu, step.rank, releases)) from None
 
 
-def _infeasible(site: Site, settings: Settings, k: int, rank: int, releases: int) -> str:
+def _infeasible(site: Site, settings: Settings, k: int, mu: float, rank: int, releases: int) -> str:
     budget = settings.budgets[k]
     kappa = largest_kappa(budget, rank, releases)
     needed = site.risk.loss.smoothness / (site.risk.n * kappa) if kappa else math.inf
-    eta = max(0.0, needed - settings.weights(site.agents)[k]) / (2.0 * max(site.degree, 1))
-    helps = eta > settings.eta[k] and math.isfinite(eta)
-    way_out = f"choose η > {eta:.3g}, " if helps else "choose a larger δ, "
     return (
         f"Agent {site.agent} ({site.risk.n} records, {site.degree} neighbours) cannot reach "
-        f"ε = {budget.epsilon:g} at δ = {budget.delta:g} in {releases} rounds with "
-        f"η = {settings.eta[k]:g}, whatever the noise; {way_out}fewer rounds or a larger ε."
+        f"ε = {budget.epsilon:g} at δ = {budget.delta:g} in {releases} releases with "
+        f"η = {settings.eta[k]:g}, whatever the noise; "
+        f"{_way_out(site, settings, k, mu, needed)}, fewer rounds or a larger ε."
     )
+
+
+def _way_out(site: Site, settings: Settings, k: int, mu: float, needed: float) -> str:
+    """Name what raises μ to what is needed: η where it counts, else the regularisation."""
+    if not mu < needed < math.inf:
+        return "choose a larger δ"
+    weight = float(settings.weights(site.agents)[k])
+    if mu > weight:
+        return f"choose η > {(needed - weight) / (2.0 * site.degree):.3g}"
+    return f"choose a regularisation > {needed * site.agents:.3g}"
 
 
 def paper_epsilon1(

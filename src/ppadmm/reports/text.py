@@ -10,6 +10,15 @@ from ppadmm.experiments.train import Result
 WIDTH = 100
 
 
+NOISES = {
+    "sigma1": "σ₁",
+    "sigma2": "σ₂",
+    "test": "σ of a test",
+    "epsilon_per_release": "ε of a release",
+}
+"""How each noise scale is spelt."""
+
+
 def summary(result: Result) -> str:
     """Return what was run, the test figures and the privacy statement as plain lines."""
     figures = result.to_dict()
@@ -47,8 +56,8 @@ def _test_rows(result: Result, figures: dict[str, Any]) -> list[tuple[str, str]]
 def _cost_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
     work = f"{figures['passes']:.0f} passes over each agent's records, {figures['seconds']:.2f} s"
     return [
-        ("noise", _noise(max(figures["noise"], key=lambda scales: scales["sigma1"]))),
-        ("releases", f"{max(figures['releases'])} per agent"),
+        ("noise", _noise(max(figures["noise"], key=lambda scales: max(scales.values())))),
+        ("releases", _span(figures["releases"]) + " per agent"),
         ("work", work),
     ]
 
@@ -56,7 +65,12 @@ def _cost_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
 def _noise(scales: dict[str, float]) -> str:
     if not any(scales.values()):
         return "none"
-    return f"σ₁ = {scales['sigma1']:.3g}, σ₂ = {scales['sigma2']:.3g} in every release"
+    return ", ".join(f"{NOISES[name]} = {scale:.3g}" for name, scale in scales.items())
+
+
+def _span(counts: list[int]) -> str:
+    low, high = min(counts), max(counts)
+    return f"{high}" if low == high else f"{low} to {high}"
 
 
 def _wrap(line: str) -> str:
