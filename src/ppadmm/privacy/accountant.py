@@ -90,15 +90,16 @@ def pure_rdp(epsilon_: float, orders: Array) -> Array:
     """Rényi divergence of randomised response, which dominates every ε-private mechanism.
 
     log[(sinh αε − sinh (α−1)ε)/sinh ε]/(α−1) = log[(pᵅq^{1−α} + qᵅp^{1−α})]/(α−1), p = 1−q =
-    eᵉ/(1+eᵉ) (Bun & Steinke 2016); never above ε.
+    eᵉ/(1+eᵉ) (Bun & Steinke 2016); never above ε or αε²/2.
     """
     if epsilon_ == 0.0:
         return np.zeros_like(orders)
     log_p, log_q = -math.log1p(math.exp(-epsilon_)), -np.logaddexp(0.0, epsilon_)
     forth = orders * log_p + (1.0 - orders) * log_q
     back = orders * log_q + (1.0 - orders) * log_p
-    value = np.logaddexp(forth, back) / (orders - 1.0)
-    return np.asarray(np.clip(value, 0.0, epsilon_))
+    rounded_up = (np.logaddexp(forth, back) + 1e-15) / (orders - 1.0)
+    simple = np.minimum(epsilon_, orders * epsilon_ * epsilon_ / 2.0)
+    return np.asarray(np.minimum(rounded_up, simple))
 
 
 def total_rdp(tally: Tally, orders: Array) -> Array:
