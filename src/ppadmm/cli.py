@@ -105,7 +105,10 @@ def train(
     ] = None,
     records: Annotated[
         str | None,
-        typer.Option(metavar="n,n,…", help="Training records of each agent [an even share]."),
+        typer.Option(
+            metavar="n,n,…",
+            help="Training records of each agent, 0 to only listen [an even share].",
+        ),
     ] = None,
     delta: Annotated[
         float | None,
@@ -273,7 +276,7 @@ def compare(
 def _counts(name: str, text: str) -> tuple[int, ...]:
     from ppadmm import checks
 
-    return tuple(checks.count(name, number) for number in _numbers(name, text))  # type: ignore[arg-type]
+    return tuple(checks.count(name, word, at_least=0) for word in text.split(","))  # type: ignore[arg-type]
 
 
 def _numbers(name: str, text: str) -> tuple[float, ...]:

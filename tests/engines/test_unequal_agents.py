@@ -54,3 +54,38 @@ def test_the_spent_budget_is_the_reserved_one_for_pp():
     for agent in agents:
         ledger = agent.ledgers[0]
         assert epsilon(ledger.spent, 1e-5) == epsilon(ledger.reserved, 1e-5)
+
+
+@pytest.mark.parametrize("algorithm", ["pp", "ipp", "dvp", "m-admm", "r-admm", "gradient"])
+def test_an_agent_without_records_listens_and_spends_nothing(algorithm):
+    spec = RunSpec(
+        agents=4, graph="ring", algorithm=algorithm, rounds=6, seed=0, records=(9000, 0, 9000, 9000)
+    )
+    result = train(spec)
+    assert result.statement.epsilons[1] == 0.0
+    assert result.noise[1]["sigma1"] == 0.0
+    assert result.prepared.scene.records == (9000, 0, 9000, 9000)
+    assert min(e for k, e in enumerate(result.statement.epsilons) if k != 1) > 0.5
+
+
+def test_a_listener_ends_with_the_same_model_as_everyone():
+    spec = RunSpec(
+        agents=4,
+        graph="star",
+        algorithm="non-private",
+        rounds=800,
+        eta=0.02,
+        regularisation=0.5,
+        seed=0,
+        records=(0, 400, 400, 400),
+    )
+    models = train(spec).trace.releases[-1, :, 0]
+    assert abs(models - models.mean(axis=0)).max() < 1e-4
+    assert abs(models).max() > 0.1
+
+
+def test_someone_must_have_records():
+    with pytest.raises(InputError, match="at least one agent with records"):
+        train(RunSpec(agents=2, graph="ring", records=(0, 0)))
+    with pytest.raises(InputError, match="Agent 1 has no records"):
+        train(RunSpec(agents=2, graph="ring", algorithm="one-shot", records=(500, 0)))

@@ -7,7 +7,7 @@ from functools import lru_cache
 from ppadmm.algorithms.base import Site
 from ppadmm.algorithms.defaults import Plan, Sizes, penalty_rate, remaining_noise
 from ppadmm.algorithms.settings import Settings
-from ppadmm.mechanisms import GammaMinimiser
+from ppadmm.mechanisms import FreeMinimiser, GammaMinimiser, Mechanism
 from ppadmm.privacy import accountant
 from ppadmm.privacy.calibration import Budget, largest_private
 from ppadmm.privacy.events import Charge, Pure, Tally
@@ -30,8 +30,10 @@ def epsilon_per_release(budget: Budget, releases: int) -> float:
     return largest_private(spent, budget.epsilon, budget.epsilon / releases)
 
 
-def gamma_mechanism(site: Site, settings: Settings, releases: int) -> GammaMinimiser:
+def gamma_mechanism(site: Site, settings: Settings, releases: int) -> Mechanism:
     """Return the mechanism that spends every replicate's budget on `releases` releases."""
+    if not site.risk.n:
+        return FreeMinimiser(settings.replicates)
     loss, n = site.risk.loss, site.risk.n
     replaced = settings.adjacency == "replace-one"
     return GammaMinimiser(

@@ -52,7 +52,8 @@ class NoisyGradient:
     @property
     def reserved(self) -> tuple[Reserved, ...]:
         """T releases."""
-        return tuple(((charge, self.rounds),) for charge in self.charges)
+        times = self.rounds if self.site.risk.n else 0
+        return tuple(((charge, times),) for charge in self.charges)
 
     @property
     def scales(self) -> dict[str, Array]:
@@ -67,11 +68,7 @@ class NoisyGradient:
 
     def propose(self, state: State, desk: Desk) -> tuple[State, Release]:
         """Release the mixed point minus α times a noisy gradient."""
-        noise = desk.pay(self.charges)
-        gradient = self.site.risk.gradient(state.own.value)
-        key = Key(self.site.agent, state.round, "gradient")
-        noisy = noise.gaussian(gradient, self.sigma, FINENESS * self.sigma, key)
-        slope = noisy + self.weight[:, None] * state.own.value
+        slope = self._noisy(state, desk) + self.weight[:, None] * state.own.value
         value = np.asarray(self._mixed(state) - self.step[:, None] * slope)
         own = Heard(value, state.own.total + value)
         return replace(state, own=own), Release.everyone(value)
@@ -85,6 +82,14 @@ class NoisyGradient:
         """Return the last release and the sum of all."""
         return state.own
 
+    def _noisy(self, state: State, desk: Desk) -> Array:
+        gradient = self.site.risk.gradient(state.own.value)
+        if not self.site.risk.n:
+            return gradient
+        noise = desk.pay(self.charges)
+        key = Key(self.site.agent, state.round, "gradient")
+        return noise.gaussian(gradient, self.sigma, FINENESS * self.sigma, key)
+
     def _mixed(self, state: State) -> Array:
         mixed = state.own.value.copy()
         for other, degree in zip(state.theirs, self.site.neighbour_degrees, strict=True):
@@ -96,7 +101,7 @@ class NoisyGradient:
 def build_gradient(site: Site, settings: Settings) -> NoisyGradient:
     """Return noisy gradient descent at one site; η is the step α."""
     replaced = settings.adjacency == "replace-one"
-    sensitivity = (2.0 if replaced else 1.0) * site.risk.loss.lipschitz / site.risk.n
+    sensitivity = (2.0 if replaced else 1.0) * site.risk.loss.lipschitz / max(site.risk.n, 1)
     sensitivity *= 1.0 + MARGIN
     charges = [_charge(budget, settings.rounds, site.risk.d) for budget in settings.budgets]
     ratios = np.array([ratio for ratio, _ in charges])
@@ -106,7 +111,7 @@ def build_gradient(site: Site, settings: Settings) -> NoisyGradient:
         rounds=settings.rounds,
         step=settings.etas,
         weight=settings.weights(site.agents),
-        sigma=sensitivity / ratios,
+        sigma=sensitivity / ratios if site.risk.n else np.zeros_like(ratios),
         charges=tuple(charge for _, charge in charges),
     )
 

@@ -21,7 +21,7 @@ from ppadmm.algorithms.admm import State as PlainState
 from ppadmm.algorithms.base import Heard, Recipe, Reserved, Site
 from ppadmm.algorithms.defaults import Plan, Sizes, default_eta, default_rounds
 from ppadmm.algorithms.ipp_paper import build_paper_ipp
-from ppadmm.algorithms.pp import convexity, perturbed, perturbed_minimiser
+from ppadmm.algorithms.pp import build_pp, convexity, perturbed, perturbed_minimiser
 from ppadmm.algorithms.settings import Settings
 from ppadmm.algorithms.statistics import Statistic, statistic_named
 from ppadmm.mechanisms import Desk, PerturbedMinimiser, Place, Release
@@ -112,6 +112,8 @@ class IPP(ADMM):
 
 def build_ipp(site: Site, settings: Settings) -> ADMM:
     """Return IPP-ADMM at one site, calibrated for every replicate's budget."""
+    if not site.risk.n:
+        return build_pp(site, settings)
     if settings.calibration == "paper":
         return build_paper_ipp(site, settings)
     speaking, mu = settings.speaking, convexity(site, settings)

@@ -6,7 +6,7 @@ from ppadmm.algorithms.admm import ADMM
 from ppadmm.algorithms.base import Recipe, Site
 from ppadmm.algorithms.defaults import Plan, Sizes
 from ppadmm.algorithms.settings import Settings
-from ppadmm.mechanisms import ExactMinimiser
+from ppadmm.mechanisms import ExactMinimiser, FreeMinimiser
 from ppadmm.privacy.calibration import Budget
 from ppadmm.problem.losses import Loss
 from ppadmm.solvers import solver_named
@@ -23,7 +23,9 @@ def build_non_private(site: Site, settings: Settings) -> ADMM:
         eta=settings.etas,
         weight=settings.weights(site.agents),
         solver=solver_named(settings.solver, site.risk.d),
-        mechanism=ExactMinimiser(settings.beta, settings.replicates),
+        mechanism=ExactMinimiser(settings.beta, settings.replicates)
+        if site.risk.n
+        else FreeMinimiser(settings.replicates),
     )
 
 

@@ -17,6 +17,7 @@ from ppadmm.algorithms.base import Recipe, Site
 from ppadmm.algorithms.defaults import POWER, Plan, Sizes, remaining_noise
 from ppadmm.algorithms.pp import perturbed_minimiser
 from ppadmm.algorithms.settings import Settings
+from ppadmm.errors import InputError
 from ppadmm.privacy.calibration import Budget, largest_kappa
 from ppadmm.problem.losses import Loss
 from ppadmm.problem.risk import Subproblem
@@ -36,6 +37,10 @@ class OneShot(ADMM):
 
 def build_one_shot(site: Site, settings: Settings) -> OneShot:
     """Return the one-shot rule at one site; the whole budget goes to one release."""
+    if not site.risk.n:
+        raise InputError(
+            f"Agent {site.agent} has no records, so it has no model to average; leave it out."
+        )
     weight = settings.weights(site.agents)
     return OneShot(
         site=site,

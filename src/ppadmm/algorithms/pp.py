@@ -15,7 +15,7 @@ from ppadmm.algorithms.base import Recipe, Site
 from ppadmm.algorithms.defaults import gaussian_plan
 from ppadmm.algorithms.settings import Settings
 from ppadmm.errors import InfeasibleError
-from ppadmm.mechanisms import PerturbedMinimiser
+from ppadmm.mechanisms import FreeMinimiser, Mechanism, PerturbedMinimiser
 from ppadmm.privacy.calibration import (
     NOTHING,
     Budget,
@@ -33,7 +33,7 @@ from ppadmm.typing import Array
 
 def build_pp(site: Site, settings: Settings) -> ADMM:
     """Return PP-ADMM at one site, calibrated for every replicate's budget."""
-    if settings.calibration == "paper":
+    if settings.calibration == "paper" and site.risk.n:
         settings = paper_settings(site, settings)
     return ADMM(
         site=site,
@@ -42,8 +42,15 @@ def build_pp(site: Site, settings: Settings) -> ADMM:
         eta=settings.etas,
         weight=settings.weights(site.agents),
         solver=solver_named(settings.solver, site.risk.d),
-        mechanism=perturbed_minimiser(site, settings, convexity(site, settings), settings.rounds),
+        mechanism=pp_mechanism(site, settings),
     )
+
+
+def pp_mechanism(site: Site, settings: Settings) -> Mechanism:
+    """Return T perturbed releases, or free ones for an agent without records."""
+    if not site.risk.n:
+        return FreeMinimiser(settings.replicates)
+    return perturbed_minimiser(site, settings, convexity(site, settings), settings.rounds)
 
 
 def convexity(site: Site, settings: Settings) -> Array:

@@ -30,9 +30,11 @@ def even(n: int, agents: int, rng_seed: int) -> list[Indices]:
 
 
 def sized(n: int, sizes: Sequence[int], rng_seed: int) -> list[Indices]:
-    """Deal `sizes[i]` of 0…n−1 at random to agent i; what is left over goes to nobody."""
+    """Deal `sizes[i]` ≥ 0 of 0…n−1 at random to agent i; what is left over goes to nobody."""
     for k, size in enumerate(sizes):
-        checks.count(f"the number of records of agent {k}", size)
+        checks.count(f"the number of records of agent {k}", size, at_least=0)
+    if not any(sizes):
+        raise InputError("Expected at least one agent with records, got none.")
     if sum(sizes) > n:
         raise InputError(f"Expected at most {n} records in all, got {sum(sizes)} over the agents.")
     order = _permutation(n, rng_seed, _EVEN)

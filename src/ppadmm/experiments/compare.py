@@ -164,8 +164,8 @@ def _batch(
 
 
 def _train_losses(scene: Scene, model: Array) -> Array:
-    values = [Risk(part, scene.loss).value(model) for part in scene.parts]
-    return np.asarray(np.average(values, axis=0, weights=[part.n for part in scene.parts]))
+    values = [Risk(part, scene.loss).value(model) for part in scene.shards]
+    return np.asarray(np.average(values, axis=0, weights=[part.n for part in scene.shards]))
 
 
 def _row(pieces: list[_Piece]) -> Row:

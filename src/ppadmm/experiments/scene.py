@@ -13,30 +13,43 @@ from ppadmm.algorithms.defaults import Plan, Sizes
 from ppadmm.data import Dataset, Schema, Shard, even, shards, sized, split
 from ppadmm.noise import NoiseSource
 from ppadmm.privacy import Budget, MemoryLedger
-from ppadmm.problem import Graph, Loss, Risk, graph_from
+from ppadmm.problem import Graph, Loss, NoRecords, Risk, graph_from
 from ppadmm.typing import Array, Matrix
 
 
 @dataclass(frozen=True)
 class Scene:
-    """Who holds what, who talks to whom, and what models are judged on."""
+    """Who holds what, who talks to whom, and what models are judged on.
+
+    An agent that only listens has no part.
+    """
 
     schema: Schema
     graph: Graph
-    parts: tuple[Shard, ...]
+    parts: tuple[Shard | None, ...]
     test: tuple[Matrix, Array]
     loss: Loss
 
     @property
     def features(self) -> int:
         """d."""
-        return self.parts[0].d
+        return self.shards[0].d
+
+    @property
+    def shards(self) -> list[Shard]:
+        """The parts of the agents that have records."""
+        return [part for part in self.parts if part is not None]
+
+    @property
+    def records(self) -> tuple[int, ...]:
+        """Every agent's number of records."""
+        return tuple(0 if part is None else part.n for part in self.parts)
 
     def pooled(self) -> Shard:
         """Return all training records at one place."""
-        blocks: list[Any] = [part.X for part in self.parts]
+        blocks: list[Any] = [part.X for part in self.shards]
         stack: Any = vstack(blocks, format="csr") if issparse(blocks[0]) else np.vstack(blocks)
-        return Shard(stack, np.concatenate([part.y for part in self.parts]))
+        return Shard(stack, np.concatenate([part.y for part in self.shards]))
 
     def sites(self, algorithm: str) -> list[Site]:
         """Return every agent's site, or one with all records if the algorithm pools them."""
@@ -48,7 +61,7 @@ class Scene:
                 agent=i,
                 agents=graph.size,
                 neighbours=graph.neighbours(i),
-                risk=Risk(part, self.loss),
+                risk=NoRecords(self.features, self.loss) if part is None else Risk(part, self.loss),
                 neighbour_degrees=tuple(graph.degree(j) for j in graph.neighbours(i)),
             )
             for i, part in enumerate(self.parts)
@@ -59,11 +72,13 @@ class Scene:
     ) -> Plan:
         """Choose what was left open, from public sizes and every agent's budget."""
         recipe = recipe_named(algorithm)
-        records = tuple(part.n for part in self.parts)
-        sizes = Sizes(records, self.features, self.graph.degrees)
         if recipe.pooled:
-            sizes = Sizes((sum(records),), self.features, (1,))
-            budgets = [strictest(budgets)]
+            sizes = Sizes((sum(self.records),), self.features, (1,))
+            return recipe.defaults(sizes, [strictest(budgets)], self.loss, rounds, eta)
+        held = [i for i, n in enumerate(self.records) if n]
+        degrees = tuple(self.graph.degree(i) for i in held)
+        sizes = Sizes(tuple(self.records[i] for i in held), self.features, degrees)
+        budgets = [budgets[i] for i in held]
         return recipe.defaults(sizes, budgets, self.loss, rounds, eta)
 
 
@@ -82,11 +97,12 @@ def stage(
 ) -> Scene:
     """Split `data` into training shards and a test set and draw the network, all from `seed`.
 
-    Records are dealt evenly, or `records[i]` of them to agent i.
+    Records are dealt evenly, or `records[i]` of them to agent i; with 0 it only listens.
     """
     train, test = split(data, seed)
     dealt = even(len(train), agents, seed) if records is None else sized(len(train), records, seed)
-    parts = shards(data.X[train], data.y[train], dealt)
+    X, y = data.X[train], data.y[train]
+    parts = [shards(X, y, [part])[0] if len(part) else None for part in dealt]
     network = graph_from(graph, agents, seed)
     return Scene(data.schema, network, tuple(parts), (data.X[test], data.y[test]), loss)
 

@@ -67,7 +67,7 @@ class Result:
             "warnings": list(statement.warnings),
             "agents": spec.agents,
             "graph": {"name": scene.graph.name, "edges": scene.graph.edges},
-            "records": [part.n for part in scene.parts],
+            "records": list(scene.records),
             "features": len(self.model),
             "rounds": self.trace.rounds,
             "eta": settings.eta[0],
@@ -159,8 +159,8 @@ def _result(
 
 def _train_loss(prepared: Prepared, model: Array) -> float:
     scene = prepared.scene
-    values = [Risk(part, scene.loss).value(model[None])[0] for part in scene.parts]
-    return float(np.average(values, weights=[part.n for part in scene.parts]))
+    values = [Risk(part, scene.loss).value(model[None])[0] for part in scene.shards]
+    return float(np.average(values, weights=[part.n for part in scene.shards]))
 
 
 def _noise(agent: Agent) -> dict[str, float]:
@@ -209,7 +209,7 @@ def _not_private_because(prepared: Prepared) -> list[str]:
 
 
 def _warnings(prepared: Prepared) -> list[str]:
-    spec, least = prepared.spec, min(part.n for part in prepared.scene.parts)
+    spec, least = prepared.spec, min(part.n for part in prepared.scene.shards)
     if spec.algorithm == "non-private" or spec.delta <= 1.0 / least:
         return []
     return [

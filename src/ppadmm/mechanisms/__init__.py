@@ -3,6 +3,7 @@
 from ppadmm.mechanisms.desk import Desk
 from ppadmm.mechanisms.minimiser import (
     ExactMinimiser,
+    FreeMinimiser,
     GammaMinimiser,
     Mechanism,
     PerturbedMinimiser,
@@ -13,6 +14,7 @@ from ppadmm.mechanisms.release import Release
 __all__ = [
     "Desk",
     "ExactMinimiser",
+    "FreeMinimiser",
     "GammaMinimiser",
     "Mechanism",
     "PerturbedMinimiser",

@@ -73,6 +73,31 @@ class ExactMinimiser:
 
 
 @dataclass(frozen=True)
+class FreeMinimiser:
+    """θ = −c/μ, the minimiser without records: post-processing of what others released."""
+
+    replicates: int
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """Nothing."""
+        return (Charge(()),) * self.replicates
+
+    @property
+    def scales(self) -> dict[str, Array]:
+        """No noise."""
+        return {"sigma1": np.zeros(self.replicates), "sigma2": np.zeros(self.replicates)}
+
+    def release(
+        self, sub: Subproblem, solver: Solver, start: Warm, desk: Desk, place: Place
+    ) -> tuple[Release, Warm]:
+        """Solve in closed form; refuses a subproblem with records."""
+        if sub.risk.n:
+            raise TypeError("FreeMinimiser is for agents without records.")
+        return Release.everyone(-sub.linear / sub.mu[:, None]), start
+
+
+@dataclass(frozen=True)
 class PerturbedMinimiser:
     """θ̂ ≈ argmin F(θ) + bᵀθ to gradient norm ≤ β, then released as θ̂ + N(0, σ₂²I).
 

@@ -2,7 +2,7 @@
 
 from ppadmm.problem.graphs import KINDS, Graph, graph_from, make_graph, read_edges
 from ppadmm.problem.losses import LOSSES, HuberHinge, Logistic, Loss, loss_named
-from ppadmm.problem.risk import Risk, Subproblem
+from ppadmm.problem.risk import NoRecords, Risk, Subproblem
 
 __all__ = [
     "KINDS",
@@ -11,6 +11,7 @@ __all__ = [
     "HuberHinge",
     "Logistic",
     "Loss",
+    "NoRecords",
     "Risk",
     "Subproblem",
     "graph_from",

@@ -113,6 +113,46 @@ class Risk:
         return np.asarray(product.toarray() if self._sparse else product)
 
 
+class NoRecords(Risk):
+    """The data part of an agent that only listens: f = 0. It has nothing to protect."""
+
+    def __init__(self, d: int, loss: Loss) -> None:
+        self.loss = loss
+        self.passes = 0
+        self._d = d
+
+    @property
+    def n(self) -> int:
+        """No records."""
+        return 0
+
+    @property
+    def d(self) -> int:
+        """The number of features."""
+        return self._d
+
+    def value(self, theta: Array) -> Array:
+        """0."""
+        return np.zeros(len(theta))
+
+    def clipped_value(self, theta: Array, clip: float) -> Array:
+        """0."""
+        return np.zeros(len(theta))
+
+    def gradient(self, theta: Array, single: bool = False) -> Array:
+        """0."""
+        return np.zeros_like(theta)
+
+    def hessian(self, theta: Array, single: bool = False) -> Array:
+        """0."""
+        return np.zeros((self._d, self._d))
+
+    @cached_property
+    def gram(self) -> Array:
+        """0."""
+        return np.zeros((self._d, self._d))
+
+
 @dataclass(frozen=True)
 class Subproblem:
     """One agent's step: minimise F(θ) = f(θ) + (μ/2)‖θ‖² + cᵀθ for each replicate.
