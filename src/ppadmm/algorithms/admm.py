@@ -9,12 +9,15 @@ released, so a message that carries (round, θ, S) makes up for any that was los
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
 from ppadmm.algorithms.base import Heard, Reserved, Site
+from ppadmm.algorithms.settings import Settings
 from ppadmm.mechanisms import Desk, Mechanism, Place, Release
 from ppadmm.problem.risk import Subproblem
+from ppadmm.solvers import solver_named
 from ppadmm.solvers.base import Solver, Warm
 from ppadmm.typing import Array
 
@@ -90,3 +93,19 @@ class ADMM:
     def heard(self, state: State) -> Heard:
         """Return the last release and the sum of all."""
         return state.own
+
+
+A = TypeVar("A", bound=ADMM)
+
+
+def bind(rule: type[A], name: str, site: Site, settings: Settings, mechanism: Mechanism) -> A:
+    """Return `rule` at one site with a run's settings; all rules that add no field share this."""
+    return rule(
+        site=site,
+        name=name,
+        rounds=settings.rounds,
+        eta=settings.etas,
+        weight=settings.weights(site.agents),
+        solver=solver_named(settings.solver, site.risk.d),
+        mechanism=mechanism,
+    )

@@ -4,24 +4,16 @@ The primal step uses λᵢ + b/2; the dual update uses λᵢ itself. Carrying th
 makes it a random walk, and the iteration diverges.
 """
 
-from ppadmm.algorithms.admm import ADMM
+from ppadmm.algorithms.admm import ADMM, bind
 from ppadmm.algorithms.base import Recipe, Site
 from ppadmm.algorithms.gamma import NOT_PRIVATE, gamma_mechanism, gamma_plan
 from ppadmm.algorithms.settings import Settings
-from ppadmm.solvers import solver_named
 
 
 def build_dvp(site: Site, settings: Settings) -> ADMM:
     """Return ADMM whose every primal step is perturbed by Gamma noise."""
-    return ADMM(
-        site=site,
-        name="dvp",
-        rounds=settings.rounds,
-        eta=settings.etas,
-        weight=settings.weights(site.agents),
-        solver=solver_named(settings.solver, site.risk.d),
-        mechanism=gamma_mechanism(site, settings, settings.rounds),
-    )
+    mechanism = gamma_mechanism(site, settings, settings.rounds)
+    return bind(ADMM, "dvp", site, settings, mechanism)
 
 
 RECIPE = Recipe(

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ppadmm.algorithms.admm import ADMM
+from ppadmm.algorithms.admm import ADMM, bind
 from ppadmm.algorithms.base import Recipe, Site
 from ppadmm.algorithms.gamma import NOT_PRIVATE, gamma_mechanism, gamma_plan
 from ppadmm.algorithms.settings import Settings
-from ppadmm.solvers import solver_named
 from ppadmm.typing import Array
 
 GROWTH, CAP = 1.02, 2.0
@@ -30,15 +29,8 @@ class MADMM(ADMM):
 
 def build_m_admm(site: Site, settings: Settings) -> MADMM:
     """Return M-ADMM at one site."""
-    return MADMM(
-        site=site,
-        name="m-admm",
-        rounds=settings.rounds,
-        eta=settings.etas,
-        weight=settings.weights(site.agents),
-        solver=solver_named(settings.solver, site.risk.d),
-        mechanism=gamma_mechanism(site, settings, settings.rounds),
-    )
+    mechanism = gamma_mechanism(site, settings, settings.rounds)
+    return bind(MADMM, "m-admm", site, settings, mechanism)
 
 
 RECIPE = Recipe(

@@ -2,31 +2,22 @@
 
 from collections.abc import Sequence
 
-from ppadmm.algorithms.admm import ADMM
+from ppadmm.algorithms.admm import ADMM, bind
 from ppadmm.algorithms.base import Recipe, Site
 from ppadmm.algorithms.defaults import Plan, Sizes
 from ppadmm.algorithms.settings import Settings
 from ppadmm.mechanisms import ExactMinimiser, FreeMinimiser
 from ppadmm.privacy.calibration import Budget
 from ppadmm.problem.losses import Loss
-from ppadmm.solvers import solver_named
 
 ETA, ROUNDS = 5e-4, 100
 
 
 def build_non_private(site: Site, settings: Settings) -> ADMM:
     """Return ADMM with every subproblem solved to gradient norm ≤ β and no noise."""
-    return ADMM(
-        site=site,
-        name="non-private",
-        rounds=settings.rounds,
-        eta=settings.etas,
-        weight=settings.weights(site.agents),
-        solver=solver_named(settings.solver, site.risk.d),
-        mechanism=ExactMinimiser(settings.beta, settings.replicates)
-        if site.risk.n
-        else FreeMinimiser(settings.replicates),
-    )
+    exact = ExactMinimiser(settings.beta, settings.replicates)
+    mechanism = exact if site.risk.n else FreeMinimiser(settings.replicates)
+    return bind(ADMM, "non-private", site, settings, mechanism)
 
 
 def _plan(

@@ -10,7 +10,7 @@ of Ding et al. (2020), whose analysis has gaps: what it claims is not a guarante
 import math
 from dataclasses import replace
 
-from ppadmm.algorithms.admm import ADMM
+from ppadmm.algorithms.admm import ADMM, bind
 from ppadmm.algorithms.base import Recipe, Site
 from ppadmm.algorithms.defaults import gaussian_plan
 from ppadmm.algorithms.settings import Settings
@@ -27,7 +27,6 @@ from ppadmm.privacy.calibration import (
 )
 from ppadmm.privacy.events import Tally
 from ppadmm.privacy.sensitivity import perturbed_step
-from ppadmm.solvers import solver_named
 from ppadmm.typing import Array
 
 
@@ -35,15 +34,7 @@ def build_pp(site: Site, settings: Settings) -> ADMM:
     """Return PP-ADMM at one site, calibrated for every replicate's budget."""
     if settings.calibration == "paper" and site.risk.n:
         settings = paper_settings(site, settings)
-    return ADMM(
-        site=site,
-        name="pp",
-        rounds=settings.rounds,
-        eta=settings.etas,
-        weight=settings.weights(site.agents),
-        solver=solver_named(settings.solver, site.risk.d),
-        mechanism=pp_mechanism(site, settings),
-    )
+    return bind(ADMM, "pp", site, settings, pp_mechanism(site, settings))
 
 
 def pp_mechanism(site: Site, settings: Settings) -> Mechanism:

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ppadmm.algorithms.admm import ADMM, State
+from ppadmm.algorithms.admm import ADMM, State, bind
 from ppadmm.algorithms.base import Heard, Recipe, Reserved, Site
 from ppadmm.algorithms.gamma import NOT_PRIVATE, gamma_mechanism, gamma_plan
 from ppadmm.algorithms.settings import Settings
 from ppadmm.mechanisms import Desk, Release
-from ppadmm.solvers import solver_named
 from ppadmm.typing import Array
 
 GAMMA = 0.4
@@ -68,15 +67,8 @@ class RADMM(ADMM):
 
 def build_r_admm(site: Site, settings: Settings) -> RADMM:
     """Return R-ADMM at one site."""
-    return RADMM(
-        site=site,
-        name="r-admm",
-        rounds=settings.rounds,
-        eta=settings.etas,
-        weight=settings.weights(site.agents),
-        solver=solver_named(settings.solver, site.risk.d),
-        mechanism=gamma_mechanism(site, settings, (settings.rounds + 1) // 2),
-    )
+    mechanism = gamma_mechanism(site, settings, (settings.rounds + 1) // 2)
+    return bind(RADMM, "r-admm", site, settings, mechanism)
 
 
 RECIPE = Recipe(
