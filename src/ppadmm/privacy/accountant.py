@@ -168,7 +168,8 @@ def _by_rdp(tally: Tally, delta: float) -> Bound:
         if not 0.0 < best < math.inf:
             break
         grid = np.linspace(grid[max(k - 1, 0)], grid[min(k + 1, len(grid) - 1)], 24)
-    return Bound(best, delta, "A, B")
+    perturbed = any(isinstance(event, ObjectivePerturbation) for event, _ in tally.counts)
+    return Bound(best, delta, "A, B" if perturbed else "RDP")
 
 
 def _by_theorem_c(tally: Tally, delta: float, unless_above: float = math.inf) -> Bound:
@@ -183,7 +184,7 @@ def _by_theorem_c(tally: Tally, delta: float, unless_above: float = math.inf) ->
     m = math.hypot(*(math.sqrt(k) * e.ratio for e, k in _ratios(tally)))
     if m > LARGEST_RATIO or not shift < unless_above:
         return Bound(math.inf, delta, "C")
-    return Bound(shift + gdp_epsilon(delta - tail, m), delta, "C")
+    return Bound(shift + gdp_epsilon(delta - tail, m), delta, "C" if shift else "exact Gaussian")
 
 
 def _by_pure_composition(tally: Tally, delta: float) -> Bound:

@@ -75,7 +75,7 @@ class Statement:
         if self.epsilon is not None:
             lines.append(
                 f"All {max(self.releases)} releases of an agent are covered "
-                f"(theorem {self.theorem}, accountant {self.accountant}); noise: "
+                f"(bound: {self.theorem}; accountant {self.accountant}); noise: "
                 f"{self.noise_source}."
             )
         return lines
