@@ -269,8 +269,12 @@ def compare(
         )  # fmt: skip
         with _progress(hidden=as_json) as progress:
             rows = run(grid, progress)
-    simulated = {"private": False, "not_private_because": ["a comparison is a simulation"]}
-    _show({**simulated, "rows": [row.to_dict() for row in rows]} if as_json else comparison(rows))
+    why = "a comparison is a simulation with known seeds"
+    if as_json:
+        figures = [row.to_dict() for row in rows]
+        _show({"private": False, "not_private_because": [why], "rows": figures})
+    else:
+        _show(f"{comparison(rows)}\n\nNOT PRIVATE: {why}.")
 
 
 def _counts(name: str, text: str) -> tuple[int, ...]:

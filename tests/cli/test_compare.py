@@ -47,7 +47,8 @@ def test_the_table(monkeypatch, capsys):
     code, out, err = run(monkeypatch, capsys, *SMALL, "--algorithms", "pp,ipp", "--epsilons", "1")
     assert code == 0
     assert err == ""
-    lines = out.strip().splitlines()
+    assert out.endswith("NOT PRIVATE: a comparison is a simulation with known seeds.\n")
+    lines = out.split("\n\n")[0].splitlines()
     assert lines[0].startswith("| algorithm")
     assert [line.split("|")[1].strip() for line in lines[2:]] == ["pp", "ipp"]
 

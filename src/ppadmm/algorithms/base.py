@@ -102,7 +102,7 @@ class Recipe:
     """An algorithm as a user sees it: how to build it and what may be said of it.
 
     `pooled`: all records are at one place. `not_private_because` is empty for an algorithm whose
-    runs may be called private.
+    runs may be called private. `noise_source` names where its unseeded noise comes from.
     """
 
     name: str
@@ -111,3 +111,4 @@ class Recipe:
     defaults: Defaults
     pooled: bool = False
     not_private_because: str = ""
+    noise_source: str = "OpenDP, secure"

@@ -6,7 +6,7 @@ makes it a random walk, and the iteration diverges.
 
 from ppadmm.algorithms.admm import ADMM, bind
 from ppadmm.algorithms.base import Recipe, Site
-from ppadmm.algorithms.gamma import NOT_PRIVATE, gamma_mechanism, gamma_plan
+from ppadmm.algorithms.gamma import NOT_PRIVATE, SOURCE, gamma_mechanism, gamma_plan
 from ppadmm.algorithms.settings import Settings
 
 
@@ -22,4 +22,5 @@ RECIPE = Recipe(
     build=build_dvp,
     defaults=gamma_plan,
     not_private_because=NOT_PRIVATE,
+    noise_source=SOURCE,
 )

@@ -15,6 +15,7 @@ from ppadmm.privacy.gaussian import gdp_ratio
 from ppadmm.problem.losses import Loss
 
 BETA, ROUNDS = 1e-10, 40
+SOURCE = "the operating system, in floating point"
 NOT_PRIVATE = (
     "its proof needs the exact minimiser and real-valued Gamma noise, which no computer gives"
 )

@@ -11,7 +11,7 @@ import numpy as np
 
 from ppadmm.algorithms.admm import ADMM, bind
 from ppadmm.algorithms.base import Recipe, Site
-from ppadmm.algorithms.gamma import NOT_PRIVATE, gamma_mechanism, gamma_plan
+from ppadmm.algorithms.gamma import NOT_PRIVATE, SOURCE, gamma_mechanism, gamma_plan
 from ppadmm.algorithms.settings import Settings
 from ppadmm.typing import Array
 
@@ -39,4 +39,5 @@ RECIPE = Recipe(
     build=build_m_admm,
     defaults=gamma_plan,
     not_private_because=NOT_PRIVATE,
+    noise_source=SOURCE,
 )

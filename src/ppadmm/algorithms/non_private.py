@@ -32,4 +32,5 @@ RECIPE = Recipe(
     build=build_non_private,
     defaults=_plan,
     not_private_because="the algorithm adds no noise",
+    noise_source="none",
 )

@@ -14,7 +14,7 @@ import numpy as np
 
 from ppadmm.algorithms.admm import ADMM, State, bind
 from ppadmm.algorithms.base import Heard, Recipe, Reserved, Site
-from ppadmm.algorithms.gamma import NOT_PRIVATE, gamma_mechanism, gamma_plan
+from ppadmm.algorithms.gamma import NOT_PRIVATE, SOURCE, gamma_mechanism, gamma_plan
 from ppadmm.algorithms.settings import Settings
 from ppadmm.mechanisms import Desk, Release
 from ppadmm.typing import Array
@@ -77,4 +77,5 @@ RECIPE = Recipe(
     build=build_r_admm,
     defaults=gamma_plan,
     not_private_because=NOT_PRIVATE,
+    noise_source=SOURCE,
 )

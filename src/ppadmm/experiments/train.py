@@ -107,7 +107,8 @@ def run(prepared: Prepared, progress: Progress | None = None) -> Result:
     started = time.perf_counter()
     noise: NoiseSource = SecureNoise() if spec.seed is None else SeededNoise((spec.seed,))
     sites = prepared.scene.sites(spec.algorithm)
-    budgets = spec.budgets if len(sites) == spec.agents else [strictest(spec.budgets)]
+    pooled = recipe_named(spec.algorithm).pooled
+    budgets = [strictest(spec.budgets)] if pooled else spec.budgets
     own = [replace(settings, budgets=(budget,)) for budget in budgets]
     agents = cast(spec.algorithm, sites, own, noise, capped=spec.guaranteed)
     of = agents[0].algorithm.rounds
@@ -189,7 +190,9 @@ def _statement(prepared: Prepared, reserved: list[Tally], trace: local.Trace) ->
             finite_or_none(accounting.epsilon(tally, spec.delta).epsilon) for tally in reserved
         ),
         releases=tuple(int(count) for count in trace.messages[:, 0]),
-        noise_source="seeded NumPy (simulation)" if spec.seed is not None else "OpenDP, secure",
+        noise_source=recipe_named(spec.algorithm).noise_source
+        if spec.seed is None
+        else "seeded NumPy (simulation)",
         warnings=tuple(_warnings(prepared)),
     )
 

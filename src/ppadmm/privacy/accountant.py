@@ -184,7 +184,8 @@ def _by_theorem_c(tally: Tally, delta: float, unless_above: float = math.inf) ->
     m = math.hypot(*(math.sqrt(k) * e.ratio for e, k in _ratios(tally)))
     if m > LARGEST_RATIO or not shift < unless_above:
         return Bound(math.inf, delta, "C")
-    return Bound(shift + gdp_epsilon(delta - tail, m), delta, "C" if shift else "exact Gaussian")
+    name = "C" if tail else "exact Gaussian"
+    return Bound(shift + gdp_epsilon(delta - tail, m), delta, name)
 
 
 def _by_pure_composition(tally: Tally, delta: float) -> Bound:
