@@ -85,6 +85,21 @@ def test_every_algorithm_ends_with_a_summary(monkeypatch, capsys, algorithm):
     assert ("\nNOT PRIVATE: " in out) != private
 
 
+def test_gamma_noise_that_cannot_be_calibrated_is_refused_before_any_payment():
+    from conftest import random_shard
+
+    from ppadmm.algorithms import Settings, Site, build
+    from ppadmm.errors import InfeasibleError
+    from ppadmm.privacy import Budget
+    from ppadmm.problem import Logistic, Risk
+
+    site = Site(0, 2, (1,), Risk(random_shard(), Logistic()))
+    settings = Settings(10, (1e-6,), (0.0,), (Budget(0.1, 1e-5),))
+    for name in ("dvp", "m-admm", "r-admm"):
+        with pytest.raises(InfeasibleError, match="below the curvature term"):
+            build(name, site, settings)
+
+
 def test_one_shot_names_the_regularisation_it_needs(monkeypatch, capsys):
     arguments = ["ppadmm", "train", "--algorithm", "one-shot", "--regularisation", "1e-9"]
     monkeypatch.setattr(sys, "argv", arguments)

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from ppadmm.algorithms.base import Site
 from ppadmm.algorithms.defaults import Plan, Sizes, penalty_rate, remaining_noise
+from ppadmm.algorithms.pp import convexity
 from ppadmm.algorithms.settings import Settings
 from ppadmm.mechanisms import FreeMinimiser, GammaMinimiser, Mechanism
 from ppadmm.privacy import accountant
@@ -37,12 +38,14 @@ def gamma_mechanism(site: Site, settings: Settings, releases: int) -> Mechanism:
         return FreeMinimiser(settings.replicates)
     loss, n = site.risk.loss, site.risk.n
     replaced = settings.adjacency == "replace-one"
-    return GammaMinimiser(
+    mechanism = GammaMinimiser(
         epsilons=tuple(epsilon_per_release(budget, releases) for budget in settings.budgets),
         sensitivity=(2.0 if replaced else 1.0) * loss.lipschitz / n,
         curvature=loss.smoothness / n,
         beta=min(settings.beta, BETA),
     )
+    mechanism.rates(convexity(site, settings))  # refuses now what would fail in the first round
+    return mechanism
 
 
 def gamma_plan(
