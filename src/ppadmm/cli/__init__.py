@@ -1,0 +1,9 @@
+"""The command line: commands only, one module each. Errors become one sentence and an exit code.
+
+A command imports what it needs when it runs, so that `ppadmm --help` is quick.
+"""
+
+from ppadmm.cli import compare, train  # commands register themselves
+from ppadmm.cli.app import app, main
+
+__all__ = ["app", "compare", "main", "train"]

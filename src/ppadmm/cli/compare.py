@@ -1,0 +1,63 @@
+"""`ppadmm compare`: algorithms side by side at the same total budget."""
+
+from typing import Annotated
+
+import typer
+
+from ppadmm.cli.app import app
+from ppadmm.cli.common import ALGORITHM_NAMES, interruptible, numbers, progress, show
+
+
+@app.command()
+def compare(
+    data: Annotated[
+        str, typer.Argument(metavar="[DATA]", help="As for ppadmm train [synthetic].")
+    ] = "synthetic",
+    algorithms: Annotated[
+        str, typer.Option(metavar="NAMES", help=f"Comma-separated: {ALGORITHM_NAMES}, or all.")
+    ] = "all",
+    epsilons: Annotated[
+        str, typer.Option(metavar="ε,ε,…", help="Budgets, comma-separated.")
+    ] = "0.5,1,2",
+    seeds: Annotated[int, typer.Option(metavar="K", help="Noise seeds.")] = 5,
+    splits: Annotated[
+        int, typer.Option(metavar="S", help="Splits of the records to deal the seeds over.")
+    ] = 5,
+    delta: Annotated[float, typer.Option(metavar="δ", help="δ of every budget.")] = 1e-4,
+    label: Annotated[str | None, typer.Option(metavar="NAME", help="As for train.")] = None,
+    data_dir: Annotated[str | None, typer.Option(metavar="DIR", help="As for train.")] = None,
+    agents: Annotated[int, typer.Option(metavar="N", help="Number of agents.")] = 5,
+    graph: Annotated[str, typer.Option(metavar="KIND", help="As for train.")] = "erdos-renyi",
+    loss: Annotated[str, typer.Option(metavar="NAME", help="As for train.")] = "logistic",
+    calibration: Annotated[str, typer.Option(metavar="NAME", help="proven or paper.")] = "proven",
+    rounds: Annotated[int | None, typer.Option(metavar="T", help="As for train.")] = None,
+    eta: Annotated[float | None, typer.Option(metavar="η", help="As for train.")] = None,
+    beta: Annotated[float, typer.Option(metavar="β", help="As for train.")] = 1e-8,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+    ] = False,
+) -> None:
+    """Simulate several algorithms at the same total budget and print a table.
+
+    Example: ppadmm compare adult --algorithms pp,ipp,gradient --epsilons 0.5,1,2 --seeds 20
+    """
+    from ppadmm.algorithms import ALGORITHMS
+    from ppadmm.experiments.compare import Grid
+    from ppadmm.experiments.compare import compare as run
+    from ppadmm.reports.tables import comparison
+
+    names = tuple(ALGORITHMS) if algorithms == "all" else tuple(algorithms.split(","))
+    with interruptible():
+        grid = Grid(
+            data=data, algorithms=names, epsilons=numbers("epsilons", epsilons), delta=delta,
+            seeds=seeds, splits=splits, agents=agents, graph=graph, loss=loss, label=label,
+            data_dir=data_dir, calibration=calibration, rounds=rounds, eta=eta, beta=beta,
+        )  # fmt: skip
+        with progress(hidden=as_json) as report:
+            rows = run(grid, report)
+    why = "a comparison is a simulation with known seeds"
+    if as_json:
+        figures = [row.to_dict() for row in rows]
+        show({"private": False, "not_private_because": [why], "rows": figures})
+    else:
+        show(f"{comparison(rows)}\n\nNOT PRIVATE: {why}.")

@@ -1,0 +1,182 @@
+"""`ppadmm train`: one run, all agents in this process."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ppadmm.cli.app import app
+from ppadmm.cli.common import ALGORITHM_NAMES, counts, interruptible, numbers, progress, show
+
+if TYPE_CHECKING:
+    from ppadmm.algorithms.settings import Speaking
+
+
+@app.command()
+def train(
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA",
+            show_default=False,
+            help="synthetic (made-up records, no file needed), adult, adult-onehot, brazil, or a "
+            "CSV or Parquet file [synthetic].",
+        ),
+    ] = "synthetic",
+    label: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The label column of a file.")
+    ] = None,
+    schema: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="TOML file with the public bounds, categories and classes of a file. Without it "
+            "they are read off the records and the run is NOT private.",
+        ),
+    ] = None,
+    data_dir: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Folder of adult and brazil [$PPADMM_DATA]."),
+    ] = None,
+    agents: Annotated[
+        int | None, typer.Option(metavar="N", help="Agents that share the records evenly [5].")
+    ] = None,
+    graph: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            help="Who talks to whom: complete, ring, star, grid, erdos-renyi, small-world, or a "
+            "file with one edge 'i j' per line, agents from 0 [erdos-renyi].",
+        ),
+    ] = None,
+    algorithm: Annotated[
+        str | None, typer.Option(metavar="NAME", help=f"{ALGORITHM_NAMES} [pp].")
+    ] = None,
+    loss: Annotated[
+        str | None, typer.Option(metavar="NAME", help="logistic or huber-hinge [logistic].")
+    ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(metavar="ε", help="Privacy budget of every agent, all rounds together [1]."),
+    ] = None,
+    epsilons: Annotated[
+        str | None,
+        typer.Option(metavar="ε,ε,…", help="A budget for each agent, in place of --epsilon."),
+    ] = None,
+    records: Annotated[
+        str | None,
+        typer.Option(
+            metavar="n,n,…",
+            help="Training records of each agent, 0 to only listen [an even share].",
+        ),
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(metavar="δ", help="Its δ; choose it well below 1/records [1e-6]."),
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(metavar="T", help="Rounds [chosen from public sizes].")
+    ] = None,
+    eta: Annotated[
+        float | None,
+        typer.Option(metavar="η", help="Penalty of ADMM [chosen from public sizes]."),
+    ] = None,
+    regularisation: Annotated[
+        float | None, typer.Option(metavar="λ", help="Weight of ½‖θ‖² [0].")
+    ] = None,
+    beta: Annotated[
+        float | None,
+        typer.Option(metavar="β", help="Gradient norm every local solve must certify [1e-8]."),
+    ] = None,
+    calibration: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="proven, or paper (a claim, NOT private) [proven]."),
+    ] = None,
+    adjacency: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="replace-one or zero-out [replace-one]."),
+    ] = None,
+    solver: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="auto, fixed-metric, newton or lbfgs [auto]."),
+    ] = None,
+    releases: Annotated[
+        int | None,
+        typer.Option(metavar="C", help="ipp: rounds to speak in at the most [half of them]."),
+    ] = None,
+    statistic: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="ipp: gradient, movement or loss [gradient]."),
+    ] = None,
+    test: Annotated[
+        str | None, typer.Option(metavar="NAME", help="ipp: auto, gaussian or svt [auto].")
+    ] = None,
+    test_share: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="ipp: part of the budget for the tests [0.02]."),
+    ] = None,
+    level: Annotated[
+        float | None,
+        typer.Option(metavar="X", help="ipp: threshold, in units of the noise's effect [0.5]."),
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="paper: the settings of the paper, NOT private."),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(metavar="INT", help="Simulate: repeatable numbers, NOT private."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="New folder for result.json, model.json, statement.txt and releases.npz.",
+        ),
+    ] = None,
+) -> None:
+    """Train one classifier over several agents, all in this process.
+
+    Without --seed the noise comes from the operating system, and the run is private if the
+    schema of its data is public: the statement at the end says so, or why not.
+
+    Example: ppadmm train patients.csv --schema patients.toml --epsilon 2 --out runs/first
+    """
+    from ppadmm.experiments.spec import RunSpec
+    from ppadmm.experiments.train import train as run
+    from ppadmm.reports.files import require_new, write_run
+    from ppadmm.reports.text import summary
+
+    given = {
+        "data": data, "label": label, "schema": schema, "data_dir": data_dir, "agents": agents,
+        "graph": graph, "algorithm": algorithm, "loss": loss, "epsilon": epsilon, "delta": delta,
+        "rounds": rounds, "eta": eta, "regularisation": regularisation, "beta": beta,
+        "calibration": calibration, "adjacency": adjacency, "solver": solver, "seed": seed,
+    }  # fmt: skip
+    tested = {"releases": releases, "statistic": statistic, "test": test, "share": test_share,
+              "level": level}  # fmt: skip
+    with interruptible():
+        each = {
+            "epsilons": None if epsilons is None else numbers("epsilons", epsilons),
+            "records": None if records is None else counts("records", records),
+        }
+        spec = RunSpec.of(preset, speaking=_speaking(tested), **given, **each)
+        if out is not None:
+            require_new(out)
+        with progress(hidden=as_json) as report:
+            result = run(spec, report)
+        if out is not None:
+            write_run(result, out)
+    show(result.to_dict() if as_json else summary(result))
+    if out is not None and not as_json:
+        typer.echo(f"\nResults: {out}")
+
+
+def _speaking(given: dict[str, Any]) -> "Speaking | None":
+    from ppadmm.algorithms.settings import Speaking
+
+    chosen = {name: value for name, value in given.items() if value is not None}
+    return Speaking(**chosen) if chosen else None
