@@ -19,12 +19,12 @@ import numpy as np
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, Site, build
 from ppadmm.algorithms.defaults import Sizes, default_eta, default_rounds
-from ppadmm.algorithms.pp import smallest_eta
+from ppadmm.algorithms.pp import smallest_mu
 from ppadmm.data import even, load, normalise_rows, shards
 from ppadmm.engines import local
 from ppadmm.noise import SeededNoise
 from ppadmm.privacy import Budget, MemoryLedger
-from ppadmm.problem import Logistic, Risk, make_graph
+from ppadmm.problem import Logistic, MarginRisk, make_graph
 
 DELTA = 1e-6
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 10.0)
@@ -95,7 +95,7 @@ def scenario(generator, features, records, agents, kind):
     cut = records * agents
     parts = shards(X[:cut], y[:cut], even(cut, agents, 0))
     graph = make_graph(kind, agents, 0)
-    risks = [Risk(part, LOSS) for part in parts]
+    risks = [MarginRisk(part, LOSS) for part in parts]
     sizes = Sizes((records,) * agents, features, graph.degrees)
     rows = []
     by_rounds = {}
@@ -110,7 +110,7 @@ def scenario(generator, features, records, agents, kind):
             for epsilon in epsilons:
                 budget = Budget(epsilon, DELTA)
                 eta = default_eta(sizes, (budget,) * agents, LOSS, rounds)
-                least = smallest_eta(budget, records, min(graph.degrees), LOSS.smoothness, rounds)
+                least = smallest_mu(budget, records, LOSS, rounds) / (2.0 * min(graph.degrees))
                 multiples = MULTIPLES if factor == 1.0 else (1.0,)
                 cells += [(epsilon, eta, m) for m in multiples if eta * m > 1.1 * least]
             errors = test_errors(

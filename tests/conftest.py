@@ -13,7 +13,7 @@ from ppadmm.data import Shard, normalise_rows
 from ppadmm.engines import local
 from ppadmm.noise import SeededNoise
 from ppadmm.privacy import Budget, MemoryLedger
-from ppadmm.problem import Logistic, Risk
+from ppadmm.problem import Logistic, risk_of
 
 settings.register_profile(
     "ppadmm", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
@@ -30,7 +30,7 @@ def data_dir():
     return folder
 
 
-def random_shard(n=60, d=5, seed=0, sparse=False):
+def random_shard(n=60, d=5, seed=0, sparse=False, classes=2):
     """Records from a logistic model, rows of norm ≤ 1."""
     rng = np.random.default_rng(seed)
     X = normalise_rows(rng.standard_normal((n, d)))
@@ -39,6 +39,8 @@ def random_shard(n=60, d=5, seed=0, sparse=False):
         from scipy.sparse import csr_array
 
         X = csr_array(X * (rng.random((n, d)) < 0.4))
+    if classes > 2:
+        return Shard(X, rng.integers(0, classes, n).astype(float), classes)
     return Shard(X, y)
 
 
@@ -47,8 +49,12 @@ def make_agents(graph, settings, algorithm="pp", loss=None, seeds=(0,), sparse=F
     noise = SeededNoise(tuple(seeds))
     agents = []
     for i in range(graph.size):
-        risk = Risk(random_shard(seed=100 + i, sparse=sparse, **sizes), loss or Logistic())
-        rule = build(algorithm, Site(i, graph.size, graph.neighbours(i), risk), settings)
+        loss = loss or Logistic()
+        classes = max(2, loss.outputs)
+        risk = risk_of(random_shard(seed=100 + i, sparse=sparse, classes=classes, **sizes), loss)
+        degrees = tuple(graph.degree(j) for j in graph.neighbours(i))
+        site = Site(i, graph.size, graph.neighbours(i), risk, degrees)
+        rule = build(algorithm, site, settings)
         ledgers = [MemoryLedger() for _ in range(settings.replicates)]
         agents.append(Agent(rule, i, graph.neighbours(i), ledgers, noise))
     return agents

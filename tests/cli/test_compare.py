@@ -91,9 +91,9 @@ def test_gamma_noise_that_cannot_be_calibrated_is_refused_before_any_payment():
     from ppadmm.algorithms import Settings, Site, build
     from ppadmm.errors import InfeasibleError
     from ppadmm.privacy import Budget
-    from ppadmm.problem import Logistic, Risk
+    from ppadmm.problem import Logistic, MarginRisk
 
-    site = Site(0, 2, (1,), Risk(random_shard(), Logistic()))
+    site = Site(0, 2, (1,), MarginRisk(random_shard(), Logistic()))
     settings = Settings(10, (1e-6,), (0.0,), (Budget(0.1, 1e-5),))
     for name in ("dvp", "m-admm", "r-admm"):
         with pytest.raises(InfeasibleError, match="below the curvature term"):

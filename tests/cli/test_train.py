@@ -396,7 +396,7 @@ BAD_CELLS = [
     ({"dose": "much"}, ("'dose'", "row 5", "'much'")),
     ({"ill": ["yes"] * RECORDS}, ("'ill'", "one class", "'yes'")),
     ({"ill": ""}, ("'ill'", "row 5")),
-    ({"ill": "perhaps"}, ("'ill'", "3 values")),
+    ({"ill": [f"case {k}" for k in range(RECORDS)]}, ("'ill'", "too many for classes")),
 ]
 
 

@@ -6,20 +6,28 @@ from conftest import make_agents, make_settings, random_shard, run_small
 from scipy.optimize import minimize
 
 from ppadmm.errors import SolverError
-from ppadmm.problem import KINDS, HuberHinge, Logistic, Risk, Subproblem, make_graph
+from ppadmm.problem import (
+    KINDS,
+    HuberHinge,
+    Logistic,
+    Multinomial,
+    OneVsRest,
+    Subproblem,
+    make_graph,
+    risk_of,
+)
 from ppadmm.solvers import SOLVERS, Warm, cold_start, solver_named
 
-LOSSES = [Logistic(), HuberHinge(0.5)]
+LOSSES = [Logistic(), HuberHinge(0.5), Multinomial(3), OneVsRest(HuberHinge(0.5), 3)]
 combinations = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
 solvers = pytest.mark.parametrize("name", SOLVERS)
 
 
 def problem(loss, mu=0.05, R=4, sparse=False, scale=1.0, n=80, d=6):
     rng = np.random.default_rng(7)
-    risk = Risk(random_shard(n=n, d=d, sparse=sparse), loss)
-    return Subproblem(
-        risk, np.full(R, mu) * rng.uniform(1, 3, R), scale * rng.standard_normal((R, d))
-    )
+    risk = risk_of(random_shard(n=n, d=d, sparse=sparse, classes=max(2, loss.outputs)), loss)
+    linear = scale * rng.standard_normal((R, risk.d))
+    return Subproblem(risk, np.full(R, mu) * rng.uniform(1, 3, R), linear)
 
 
 @combinations
@@ -46,7 +54,7 @@ def test_it_finds_the_minimiser(name, loss):
         part = sub.restricted(np.array([r]))
         best = minimize(
             lambda t, part=part: part.value(t[None])[0],
-            np.zeros(6),
+            np.zeros(sub.risk.d),
             jac=lambda t, part=part: part.gradient(t[None])[0],
             method="BFGS",
             options={"gtol": 1e-9},
@@ -58,7 +66,7 @@ def test_it_finds_the_minimiser(name, loss):
 @solvers
 def test_far_starts_and_steep_problems(name, loss):
     sub = problem(loss, mu=1e-3, scale=2.0)
-    start = np.full((4, 6), 500.0)
+    start = np.full((4, sub.risk.d), 500.0)
     warm = Warm(start, sub.risk.gradient(start))
     solution = solver_named(name, 6).solve(sub, warm, 1e-8)
     assert np.all(solution.residual <= 1e-8)
@@ -107,9 +115,11 @@ def test_running_out_of_iterations_raises(name, monkeypatch):
 @pytest.mark.parametrize("algorithm", ["pp", "non-private"])
 def test_a_run_gives_the_same_model_with_every_solver(name, loss, kind, algorithm):
     graph = make_graph(kind, 5, seed=3)
-    settings = make_settings(solver=name)
+    settings = make_settings(solver=name, eta=(0.2,))
     model = run_small(graph, algorithm, settings, loss=loss).model()
-    reference = run_small(graph, algorithm, make_settings(solver="newton"), loss=loss).model()
+    reference = run_small(
+        graph, algorithm, make_settings(solver="newton", eta=(0.2,)), loss=loss
+    ).model()
     np.testing.assert_allclose(model, reference, atol=1e-6)
 
 

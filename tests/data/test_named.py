@@ -215,7 +215,7 @@ def test_public_names():
     assert set(ppadmm.data.__all__) == {
         *("NAMES", "Dataset", "load", "even", "shards", "sized", "split"),
         *("as_table", "read_table"),
-        *("Categorical", "Label", "Numeric", "Schema", "draft_schema"),
+        *("Categorical", "Classes", "Label", "Numeric", "Schema", "Target", "draft_schema"),
         *("Matrix", "Shard", "Vector", "normalise_rows"),
     }
     assert all(hasattr(ppadmm.data, name) for name in ppadmm.data.__all__)

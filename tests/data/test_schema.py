@@ -143,9 +143,9 @@ def test_an_empty_table_encodes_to_no_rows():
         ({"age": [-math.inf, 1.0]}, "'age', row 1: expected a finite number, got '-inf'"),
         ({"age": [[1], [2]]}, "'age' holds list.*neither numbers nor text"),
         ({"colour": [b"red", b"red"]}, "'colour' holds binary"),
-        ({"class": ["yes", "maybe"]}, "'class', row 2: 'maybe' is neither"),
-        ({"class": ["yes", None]}, "'class', row 2: None is neither"),
-        ({"class": ["yes", "?"]}, "'class', row 2: '\\?' is neither"),
+        ({"class": ["yes", "maybe"]}, "'class', row 2: 'maybe' is not one of the classes"),
+        ({"class": ["yes", None]}, "'class', row 2: None is not one of the classes"),
+        ({"class": ["yes", "?"]}, "'class', row 2: '\\?' is not one of the classes"),
     ],
 )
 def test_bad_cells_are_named(cells, message):

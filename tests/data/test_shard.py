@@ -102,7 +102,7 @@ def test_non_finite_values_are_refused(make, bad):
         (small, labels[:, None], r"labels of shape \(records,\)"),
         (small, [1, 0, 1], r"got 0\.0 in row 1"),
         (small, [1, np.nan, 1], "got nan in row 1"),
-        (small, ["a", "b", "c"], "map the two classes"),
+        (small, ["a", "b", "c"], "map the classes"),
         ([["a"]], [1], "numbers only"),
         (np.zeros((0, 3)), [], "at least 1 record"),
         (np.zeros((1, 0)), [1], "at least 1 feature"),

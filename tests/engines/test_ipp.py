@@ -16,7 +16,7 @@ from ppadmm.mechanisms.testing import GaussianTest, SparseVector
 from ppadmm.noise import SeededNoise
 from ppadmm.privacy import Budget, MemoryLedger, epsilon
 from ppadmm.privacy.events import Gaussian, ObjectivePerturbation, Pure
-from ppadmm.problem import Logistic, Risk, Subproblem, make_graph
+from ppadmm.problem import Logistic, MarginRisk, Subproblem, make_graph
 from ppadmm.solvers import cold_start, solver_named
 
 GRAPH = make_graph("ring", 4)
@@ -134,7 +134,7 @@ def test_no_record_moves_a_statistic_by_more_than_its_sensitivity(name, adjacenc
         own, linear = rng.standard_normal((1, 2)) * 3, rng.standard_normal((1, 2))
         values = []
         for rows in (X, other):
-            risk = Risk(Shard(rows, np.ones(n)), Logistic())
+            risk = MarginRisk(Shard(rows, np.ones(n)), Logistic())
             sub = Subproblem(risk, mu, linear)
             value, _ = statistic.measure(sub, own, solver, cold_start(sub), beta)
             values.append(float(value[0]))

@@ -70,13 +70,13 @@ def test_noise_is_private_and_tight_or_impossible(budget, step, releases, share)
         noise = calibrate(budget, step, releases, share)
     except InfeasibleError:
         inner = Budget(budget.epsilon, budget.delta * (1.0 - SLACK))
-        feasible = is_feasible(inner, step.kappa, step.rank, releases)
+        feasible = is_feasible(inner, step, releases)
         assert not feasible or is_grid_too_coarse(budget, step, releases)
         return
     assert spent(noise, releases, budget.delta) <= budget.epsilon
     less = with_noise(step, noise.sigma1 * 0.999, noise.sigma2 * 0.999)
     assert spent(less, releases, budget.delta) > budget.epsilon
-    assert is_feasible(budget, step.kappa, step.rank, releases)
+    assert is_feasible(budget, step, releases)
 
 
 @settings(max_examples=80, deadline=None)
@@ -86,12 +86,12 @@ def test_impossible_means_that_even_endless_noise_is_not_enough(budget, step, re
     try:
         calibrate(budget, step, releases)
     except InfeasibleError:
-        assert not is_feasible(budget, step.kappa, step.rank, releases)
-        endless = ObjectivePerturbation(0.0, step.kappa, step.rank)
+        assert not is_feasible(budget, step, releases)
+        endless = step.perturbation(0.0)
         least = epsilon(Tally(((endless, releases),)), budget.delta).epsilon
         assert least > budget.epsilon * (1.0 - 1e-4)
     else:
-        assert is_feasible(budget, step.kappa, step.rank, releases)
+        assert is_feasible(budget, step, releases)
 
 
 @settings(max_examples=60, deadline=None)
@@ -106,11 +106,13 @@ def test_the_share_splits_the_gaussian_budget(budget, step, releases, share):
 
 
 @settings(max_examples=40, deadline=None)
-@given(budgets, st.integers(1, 2), rounds)
-def test_largest_kappa_is_the_edge_of_what_is_feasible(budget, rank, releases):
-    kappa = largest_kappa(budget, rank, releases)
-    assert kappa == 0.0 or is_feasible(budget, kappa, rank, releases)
-    assert not is_feasible(budget, max(kappa * 1.002, 2e-15), rank, releases)
+@given(budgets, st.integers(1, 2), st.integers(1, 9), rounds)
+def test_largest_kappa_is_the_edge_of_what_is_feasible(budget, records, span, releases):
+    step = Step(1.0, 0.0, records=records, spread=0.0, span=span, trace=2 * span / (span + 1))
+    kappa = largest_kappa(budget, step, releases)
+    assert kappa == 0.0 or is_feasible(budget, replace(step, kappa=kappa), releases)
+    beyond = replace(step, kappa=max(kappa * 1.002, 2e-15))
+    assert not is_feasible(budget, beyond, releases)
 
 
 @settings(max_examples=40, deadline=None)
@@ -130,7 +132,7 @@ def test_more_rounds_or_a_smaller_budget_need_more_noise(budget, releases):
 
 
 def test_with_noise_states_what_a_release_costs():
-    step = Step(sensitivity=0.2, kappa=0.01, rank=2, spread=0.3, distance=1e-20)
+    step = Step(sensitivity=0.2, kappa=0.01, records=2, spread=0.3, distance=1e-20)
     noise = with_noise(step, 2.0, 6.0)
     first, second, third = noise.charge.events
     assert first == ObjectivePerturbation(0.1, 0.01, 2)
@@ -139,7 +141,7 @@ def test_with_noise_states_what_a_release_costs():
 
 
 def test_no_spread_needs_no_second_noise():
-    step = Step(sensitivity=0.2, kappa=0.01, rank=2, spread=0.0)
+    step = Step(sensitivity=0.2, kappa=0.01, records=2, spread=0.0)
     assert with_noise(step, 2.0, 0.0).charge.events[1] == Gaussian(0.0)
     noise = calibrate(Budget(1.0, 1e-6), step, 5)
     assert noise.sigma2 == 0.0
@@ -150,7 +152,7 @@ def test_constants_of_a_step():
     known = {"lipschitz": 1.5, "smoothness": 0.5, "n": 10, "d": 4, "mu": 2.0, "beta": 1e-3}
     replaced, zeroed = (perturbed_step(**known, adjacency=a) for a in ("replace-one", "zero-out"))
     assert (replaced.sensitivity, zeroed.sensitivity) == (pytest.approx(0.3), pytest.approx(0.15))
-    assert (replaced.rank, zeroed.rank) == (2, 1)
+    assert (replaced.records, zeroed.records) == (2, 1)
     assert replaced.kappa == zeroed.kappa == pytest.approx(0.025)
     assert replaced.spread == zeroed.spread
     assert replaced.distance == 2.0 * total_variation(4, 1.0, FINENESS)

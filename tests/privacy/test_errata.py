@@ -11,7 +11,7 @@ from ppadmm.algorithms.settings import Settings
 from ppadmm.data.shard import Shard
 from ppadmm.privacy import Budget, Gaussian, ObjectivePerturbation, Tally, epsilon
 from ppadmm.problem.losses import Logistic
-from ppadmm.problem.risk import Risk
+from ppadmm.problem.risk import MarginRisk
 
 N, ROUNDS, DELTA, BETA, SHARE = 7000, 30, 1e-4, 10**-3.5, 0.001
 CLAIMED = (0.5, 1.0, 2.0, 10.0)
@@ -23,7 +23,7 @@ def paper():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N, 3))
     X /= np.linalg.norm(X, axis=1, keepdims=True) * 1.0001
-    site = Site(0, 5, (1, 2), Risk(Shard(X, rng.choice([-1.0, 1.0], N)), Logistic()))
+    site = Site(0, 5, (1, 2), MarginRisk(Shard(X, rng.choice([-1.0, 1.0], N)), Logistic()))
     settings = Settings(
         rounds=ROUNDS,
         eta=(0.5,) * len(CLAIMED),

@@ -113,11 +113,11 @@ def violated(lines: Lines, bound) -> int:
 
 
 def broken_sensitivity(event: ObjectivePerturbation, orders: np.ndarray) -> np.ndarray:
-    return rdp(ObjectivePerturbation(event.ratio / np.sqrt(2.0), event.kappa, event.rank), orders)
+    return rdp(replace(event, ratio=event.ratio / np.sqrt(2.0)), orders)
 
 
 def broken_kappa(event: ObjectivePerturbation, orders: np.ndarray) -> np.ndarray:
-    return theorem_b(ObjectivePerturbation(event.ratio, event.kappa / 2.0, event.rank), orders)
+    return theorem_b(replace(event, kappa=event.kappa / 2.0), orders)
 
 
 def gaussian_only(event: ObjectivePerturbation, orders: np.ndarray) -> np.ndarray:

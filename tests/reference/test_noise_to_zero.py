@@ -20,7 +20,7 @@ from ppadmm.algorithms.settings import Speaking
 from ppadmm.engines import local
 from ppadmm.noise import SeededNoise
 from ppadmm.privacy import Budget, MemoryLedger
-from ppadmm.problem import Graph, Logistic, Risk
+from ppadmm.problem import Graph, Logistic, MarginRisk
 
 N, n, d = 5, 400, 6
 WEIGHT, ETA = 0.05, 0.05
@@ -45,7 +45,7 @@ def optimum():
 def sites():
     for i in range(N):
         degrees = tuple(GRAPH.degree(j) for j in GRAPH.neighbours(i))
-        yield Site(i, N, GRAPH.neighbours(i), Risk(SHARDS[i], Logistic()), degrees)
+        yield Site(i, N, GRAPH.neighbours(i), MarginRisk(SHARDS[i], Logistic()), degrees)
 
 
 def last(builder, epsilon, rounds=400, quieter=lambda rule: rule, **changes):
@@ -108,5 +108,5 @@ def test_gradient_descent_settles_near_the_optimum_in_proportion_to_its_step(opt
 
 def test_r_admm_reads_the_records_in_every_other_round():
     settings = Settings(7, (ETA,), (WEIGHT,), (Budget(1.0, 1e-5),), solver="newton")
-    site = Site(0, N, GRAPH.neighbours(0), Risk(SHARDS[0], Logistic()))
+    site = Site(0, N, GRAPH.neighbours(0), MarginRisk(SHARDS[0], Logistic()))
     assert build_r_admm(site, settings).reserved[0][0][1] == 4

@@ -5,7 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ppadmm.algorithms.defaults import ROUNDS, Sizes, default_eta, default_rounds
-from ppadmm.algorithms.pp import smallest_eta
+from ppadmm.algorithms.pp import smallest_mu
 from ppadmm.privacy import Budget
 from ppadmm.problem import HuberHinge, Logistic
 
@@ -27,7 +27,7 @@ def test_the_defaults_can_always_be_calibrated(loss, n, d, degrees, epsilon, del
     assert ROUNDS[0] <= rounds <= ROUNDS[1]
     eta = default_eta(sizes, budgets, loss, rounds)
     assert math.isfinite(eta)
-    assert eta > smallest_eta(budgets[0], n, min(degrees), loss.smoothness, rounds)
+    assert eta > smallest_mu(budgets[0], n, loss, rounds) / (2 * min(degrees))
 
 
 @given(n=st.integers(100, 10**5), epsilon=epsilons, delta=deltas)

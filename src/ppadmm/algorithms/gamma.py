@@ -43,6 +43,8 @@ def gamma_mechanism(site: Site, settings: Settings, releases: int) -> Mechanism:
         sensitivity=(2.0 if replaced else 1.0) * loss.lipschitz / n,
         curvature=loss.smoothness / n,
         beta=min(settings.beta, BETA),
+        span=loss.span,
+        trace=loss.trace,
     )
     mechanism.rates(convexity(site, settings))  # refuses now what would fail in the first round
     return mechanism

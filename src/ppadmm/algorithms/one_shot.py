@@ -15,10 +15,10 @@ import numpy as np
 from ppadmm.algorithms.admm import ADMM, State
 from ppadmm.algorithms.base import Recipe, Site
 from ppadmm.algorithms.defaults import POWER, Plan, Sizes, remaining_noise
-from ppadmm.algorithms.pp import perturbed_minimiser
+from ppadmm.algorithms.pp import perturbed_minimiser, smallest_mu
 from ppadmm.algorithms.settings import Settings
 from ppadmm.errors import InputError
-from ppadmm.privacy.calibration import Budget, largest_kappa
+from ppadmm.privacy.calibration import Budget
 from ppadmm.problem.losses import Loss
 from ppadmm.problem.risk import Subproblem
 from ppadmm.solvers import solver_named
@@ -60,7 +60,7 @@ def _plan(
     noise = remaining_noise(sizes, budgets, loss.lipschitz)
     wanted = RATE * (math.sqrt(sizes.features) * noise) ** POWER
     pairs = zip(sizes.records, budgets, strict=True)
-    least = max(2.0 * loss.smoothness / (n * largest_kappa(b, 2, 1)) for n, b in pairs)
+    least = max(2.0 * smallest_mu(b, n, loss, releases=1) for n, b in pairs)
     return Plan(1, 1.0, sizes.agents * max(wanted, least))
 
 

@@ -14,7 +14,7 @@ from ppadmm.algorithms.admm import ADMM, bind
 from ppadmm.algorithms.base import Recipe, Site
 from ppadmm.algorithms.defaults import gaussian_plan
 from ppadmm.algorithms.settings import Settings
-from ppadmm.errors import InfeasibleError
+from ppadmm.errors import InfeasibleError, InputError
 from ppadmm.mechanisms import FreeMinimiser, Mechanism, PerturbedMinimiser
 from ppadmm.privacy.calibration import (
     NOTHING,
@@ -27,6 +27,7 @@ from ppadmm.privacy.calibration import (
 )
 from ppadmm.privacy.events import Tally
 from ppadmm.privacy.sensitivity import perturbed_step
+from ppadmm.problem.losses import Loss
 from ppadmm.typing import Array
 
 
@@ -78,6 +79,9 @@ def perturbed(site: Site, settings: Settings, mu: float) -> Step:
         mu=mu,
         beta=settings.beta,
         adjacency=settings.adjacency,
+        span=loss.span,
+        trace=loss.trace,
+        square=loss.square,
     )
 
 
@@ -88,12 +92,14 @@ def _proven_noise(
     try:
         return calibrate(budget, step, releases, settings.share, besides)
     except InfeasibleError:
-        raise InfeasibleError(_infeasible(site, settings, k, mu, step.rank, releases)) from None
+        raise InfeasibleError(_infeasible(site, settings, k, mu, step, releases)) from None
 
 
-def _infeasible(site: Site, settings: Settings, k: int, mu: float, rank: int, releases: int) -> str:
+def _infeasible(
+    site: Site, settings: Settings, k: int, mu: float, step: Step, releases: int
+) -> str:
     budget = settings.budgets[k]
-    kappa = largest_kappa(budget, rank, releases)
+    kappa = largest_kappa(budget, step, releases)
     needed = site.risk.loss.smoothness / (site.risk.n * kappa) if kappa else math.inf
     return (
         f"Agent {site.agent} ({site.risk.n} records, {site.degree} neighbours) cannot reach "
@@ -124,6 +130,11 @@ def paper_epsilon1(
 
 def paper_settings(site: Site, settings: Settings, releases: int | None = None) -> Settings:
     """Return the settings with the paper's λ̂ = 2.8·N·c₁/((ε₁−ε₃)n), ε₃ = 0.99 ε₁."""
+    if site.risk.loss.outputs > 1:
+        raise InputError(
+            f"The paper's calibration is for two classes, got {site.risk.loss.outputs}; use the "
+            "proven one."
+        )
     c1, n = site.risk.loss.smoothness, site.risk.n
     epsilons = [paper_epsilon1(budget, settings, releases)[0] for budget in settings.budgets]
     weights = tuple(2.8 * site.agents * c1 / (0.01 * epsilon1 * n) for epsilon1 in epsilons)
@@ -140,9 +151,10 @@ def _paper_noise(site: Site, settings: Settings, k: int, mu: float, releases: in
     return with_noise(perturbed(site, settings, mu), sigma1, sigma2)
 
 
-def smallest_eta(budget: Budget, n: int, degree: int, smoothness: float, rounds: int) -> float:
-    """Return the smallest η at which some noise reaches the budget with λ̂ = 0."""
-    return smoothness / (n * largest_kappa(budget, 2, rounds) * 2.0 * degree)
+def smallest_mu(budget: Budget, n: int, loss: Loss, releases: int) -> float:
+    """Return the smallest μ at which some noise reaches the budget when a record is replaced."""
+    shape = Step(0.0, 0.0, 2, 0.0, span=loss.span, trace=loss.trace, square=loss.square)
+    return loss.smoothness / (n * largest_kappa(budget, shape, releases))
 
 
 RECIPE = Recipe(

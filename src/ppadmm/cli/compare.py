@@ -29,6 +29,7 @@ def compare(
     agents: Annotated[int, typer.Option(metavar="N", help="Number of agents.")] = 5,
     graph: Annotated[str, typer.Option(metavar="KIND", help="As for train.")] = "erdos-renyi",
     loss: Annotated[str, typer.Option(metavar="NAME", help="As for train.")] = "logistic",
+    multiclass: Annotated[str, typer.Option(metavar="NAME", help="As for train.")] = "auto",
     calibration: Annotated[str, typer.Option(metavar="NAME", help="proven or paper.")] = "proven",
     rounds: Annotated[int | None, typer.Option(metavar="T", help="As for train.")] = None,
     eta: Annotated[float | None, typer.Option(metavar="η", help="As for train.")] = None,
@@ -52,6 +53,7 @@ def compare(
             data=data, algorithms=names, epsilons=numbers("epsilons", epsilons), delta=delta,
             seeds=seeds, splits=splits, agents=agents, graph=graph, loss=loss, label=label,
             data_dir=data_dir, calibration=calibration, rounds=rounds, eta=eta, beta=beta,
+            multiclass=multiclass,
         )  # fmt: skip
         with progress(hidden=as_json) as report:
             rows = run(grid, report)

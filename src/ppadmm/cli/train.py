@@ -55,6 +55,13 @@ def train(
     loss: Annotated[
         str | None, typer.Option(metavar="NAME", help="logistic or huber-hinge [logistic].")
     ] = None,
+    multiclass: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Three or more classes: multinomial (logistic only) or one-vs-rest [auto].",
+        ),
+    ] = None,
     epsilon: Annotated[
         float | None,
         typer.Option(metavar="ε", help="Privacy budget of every agent, all rounds together [1]."),
@@ -155,6 +162,7 @@ def train(
         "graph": graph, "algorithm": algorithm, "loss": loss, "epsilon": epsilon, "delta": delta,
         "rounds": rounds, "eta": eta, "regularisation": regularisation, "beta": beta,
         "calibration": calibration, "adjacency": adjacency, "solver": solver, "seed": seed,
+        "multiclass": multiclass,
     }  # fmt: skip
     tested = {"releases": releases, "statistic": statistic, "test": test, "share": test_share,
               "level": level}  # fmt: skip

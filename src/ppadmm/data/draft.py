@@ -17,12 +17,13 @@ from ppadmm.data.columns import (
     parses,
     texts,
 )
-from ppadmm.data.schema import MISSING, Categorical, Column, Label, Numeric, Schema
+from ppadmm.data.schema import MISSING, Categorical, Classes, Column, Label, Numeric, Schema, Target
 from ppadmm.data.tables import as_table
 from ppadmm.errors import DataError
 
 MOST_CATEGORIES = 1000
 FEWEST_NUMBERS = 5
+MOST_CLASSES = 100
 
 
 def draft_schema(
@@ -77,7 +78,7 @@ def _refuse_mixed(text: Any, name: str, categories: list[str]) -> None:
         raise not_a_number(name, row, text[row].as_py())
 
 
-def _draft_label(cells: Any, name: str, missing: tuple[str, ...]) -> Label:
+def _draft_label(cells: Any, name: str, missing: tuple[str, ...]) -> Target:
     if pa.types.is_floating(cells.type):
         numbers(cells, name, missing)  # refuses NaN and infinity
     text, present = texts(cells, missing)
@@ -87,13 +88,16 @@ def _draft_label(cells: Any, name: str, missing: tuple[str, ...]) -> Label:
     classes = sorted(pc.unique(text).to_pylist(), key=_order(cells))
     if len(classes) == 1:
         raise DataError(
-            f"Label {name!r} has only one class, {classes[0]!r}; both classes are needed."
+            f"Label {name!r} has only one class, {classes[0]!r}; two or more are needed."
         )
-    if len(classes) != 2:
+    if len(classes) > MOST_CLASSES:
         raise DataError(
-            f"Label {name!r} has {len(classes)} values, not two; make it two classes first, "
-            "or say in a schema which values are positive and which negative."
+            f"Label {name!r} has {len(classes)} values, too many for classes (at most "
+            f"{MOST_CLASSES}); group them first, or say in a schema which values are positive "
+            "and which negative."
         )
+    if len(classes) > 2:
+        return Classes(name, tuple(classes))
     return Label(name, positive=(classes[1],), negative=(classes[0],))
 
 

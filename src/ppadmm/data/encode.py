@@ -61,24 +61,20 @@ def category_codes(
     return np.where(present, codes, 0), present
 
 
-def signs(
-    cells: Any,
-    name: str,
-    positive: tuple[str, ...],
-    negative: tuple[str, ...],
-    missing: Collection[str],
-) -> Vector:
-    """Labels ±1 (n,); a label outside both classes, or a missing one, is refused."""
+def label_codes(
+    cells: Any, name: str, classes: tuple[str, ...], missing: Collection[str]
+) -> NDArray[np.int64]:
+    """Return the place of each label among `classes` (n,); any other, or none, is refused."""
     text, present = texts(cells, missing)
-    found = pc.index_in(text, value_set=pa.array(positive + negative, pa.string()))
+    found = pc.index_in(text, value_set=pa.array(classes, pa.string()))
     unknown = ~(present & mask(pc.is_valid(found)))
     if unknown.any():
         row = int(np.argmax(unknown))
         raise DataError(
-            f"Label {name!r}, row {row + 1}: {text[row].as_py()!r} is neither a positive nor a "
-            "negative class; correct it, remove the record, or add it to the schema's label."
+            f"Label {name!r}, row {row + 1}: {text[row].as_py()!r} is not one of the classes; "
+            "correct it, remove the record, or add it to the schema's label."
         )
-    return np.where(np.asarray(found, dtype=np.int64) < len(positive), 1.0, -1.0)
+    return np.asarray(found, dtype=np.int64)
 
 
 def assemble(places: NDArray[np.int64], values: Vector, d: int, sparse: bool) -> Matrix:

@@ -20,7 +20,7 @@ DATA_DIR_VARIABLE = "PPADMM_DATA"
 
 @dataclass(frozen=True)
 class Dataset:
-    """Encoded records X (n, d), ‖xᵢ‖ ≤ 1, labels y (n,) in {−1, +1}, and how they came to be.
+    """Encoded records X (n, d), ‖xᵢ‖ ≤ 1, labels y (n,), and how they came to be.
 
     `train_records` of the n are for training and the rest for testing; `table` holds the records
     before encoding.

@@ -41,9 +41,9 @@ def sized(n: int, sizes: Sequence[int], rng_seed: int) -> list[Indices]:
     return np.split(order[: sum(sizes)], np.cumsum(sizes)[:-1])
 
 
-def shards(X: Matrix, y: Vector, parts: Iterable[Indices]) -> list[Shard]:
+def shards(X: Matrix, y: Vector, parts: Iterable[Indices], classes: int = 2) -> list[Shard]:
     """One shard per part: rows X[part] with labels y[part]."""
-    return [Shard(X[part], y[part]) for part in parts]
+    return [Shard(X[part], y[part], classes) for part in parts]
 
 
 def _permutation(n: int, seed: int, stream: int) -> Indices:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ppadmm.data.columns import column, numbers
-from ppadmm.data.encode import assemble, category_codes, normalise_rows, signs, unit_interval
+from ppadmm.data.encode import assemble, category_codes, label_codes, normalise_rows, unit_interval
 from ppadmm.data.shard import Matrix, Vector
 from ppadmm.data.tables import as_table
 from ppadmm.errors import DataError
@@ -112,6 +112,47 @@ class Label:
         if both := set(self.positive) & set(self.negative):
             raise DataError(f"Label {self.name!r}: {min(both)!r} is both positive and negative.")
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the two classes are called, the negative one first."""
+        return (" or ".join(self.negative), " or ".join(self.positive))
+
+    def encode(self, cells: Any, missing: tuple[str, ...]) -> Vector:
+        """Return y (n,) in {−1, +1}."""
+        texts = self.negative + self.positive
+        codes = label_codes(cells, self.name, texts, missing)
+        return np.where(codes < len(self.negative), -1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The column to predict, with three or more classes: class k is the text `classes[k]`."""
+
+    name: str
+    classes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        values = _strings(f"Label {self.name!r}: classes", self.classes)
+        if len(values) < 3:
+            raise DataError(
+                f"Label {self.name!r}: expected three or more classes, got {len(values)}; say "
+                "which of two is positive and which negative instead."
+            )
+        object.__setattr__(self, "classes", values)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the classes are called."""
+        return self.classes
+
+    def encode(self, cells: Any, missing: tuple[str, ...]) -> Vector:
+        """Return y (n,) in {0, …, K−1}."""
+        return label_codes(cells, self.name, self.classes, missing).astype(np.float64)
+
+
+Target: TypeAlias = Label | Classes
+
 
 @dataclass(frozen=True)
 class Schema:
@@ -128,7 +169,7 @@ class Schema:
     """
 
     columns: tuple[Column, ...]
-    label: Label
+    label: Target
     missing: tuple[str, ...] = MISSING
     confirmed: bool = True
 
@@ -166,7 +207,7 @@ class Schema:
     def encode(
         self, table: object, *, sparse: bool | Literal["auto"] = "auto"
     ) -> tuple[Matrix, Vector]:
-        """Return X (n, d) with ‖xᵢ‖ ≤ 1 and y (n,) in {−1, +1}; other columns are ignored."""
+        """Return X (n, d) with ‖xᵢ‖ ≤ 1 and y (n,); other columns are ignored."""
         arrow = as_table(table)
         return self.encode_features(arrow, sparse=sparse), self.encode_label(arrow)
 
@@ -182,10 +223,13 @@ class Schema:
         return normalise_rows(assemble(places + starts, values, self.dimension, as_csr))
 
     def encode_label(self, table: object) -> Vector:
-        """Return y (n,) in {−1, +1}."""
-        at = self.label
-        cells = column(as_table(table), at.name)
-        return signs(cells, at.name, at.positive, at.negative, self.missing)
+        """Return y (n,): −1 and +1 for two classes, 0 … K−1 for more."""
+        return self.label.encode(column(as_table(table), self.label.name), self.missing)
+
+    @property
+    def classes(self) -> int:
+        """The number of classes K."""
+        return len(self.label.names)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as `from_dict` reads them and TOML spells them."""
@@ -215,10 +259,8 @@ class Schema:
         if not isinstance(content["columns"], list | tuple):
             raise DataError("Expected columns to be a list of tables ([[columns]]).")
         columns = tuple(_column(entry) for entry in content["columns"])
-        label = content["label"]
-        _check_keys("the label", label, {"name", "positive", "negative"}, set())
         options = {key: content[key] for key in ("missing", "confirmed") if key in content}
-        return cls(columns, Label(**label), **options)
+        return cls(columns, _target(content["label"]), **options)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> "Schema":
@@ -243,6 +285,14 @@ def _column(entry: object) -> Column:
         return Categorical(**entry)
     _check_keys("a numeric column", entry, {"name", "low", "high"}, {"scale"})
     return Numeric(**entry)  # type: ignore[arg-type]
+
+
+def _target(entry: object) -> Target:
+    if isinstance(entry, Mapping) and "classes" in entry:
+        _check_keys("the label", entry, {"name", "classes"}, set())
+        return Classes(**entry)
+    _check_keys("the label", entry, {"name", "positive", "negative"}, set())
+    return Label(**entry)  # type: ignore[arg-type]
 
 
 def _check_keys(what: str, entry: object, required: set[str], optional: set[str]) -> None:
@@ -285,7 +335,7 @@ def _repeated(values: Sequence[str]) -> str | None:
     return next((value for value, times in Counter(values).items() if times > 1), None)
 
 
-def _plain(part: Column | Label) -> dict[str, Any]:
+def _plain(part: Column | Target) -> dict[str, Any]:
     return {k: list(v) if isinstance(v, tuple) else v for k, v in vars(part).items()}
 
 
@@ -294,5 +344,5 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _toml_table(header: str, part: Column | Label) -> list[str]:
+def _toml_table(header: str, part: Column | Target) -> list[str]:
     return ["", header, *(f"{key} = {_json(value)}" for key, value in _plain(part).items())]

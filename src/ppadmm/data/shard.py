@@ -7,6 +7,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ppadmm import checks
 from ppadmm.errors import DataError
 
 Vector: TypeAlias = NDArray[np.float64]
@@ -16,20 +17,24 @@ Matrix: TypeAlias = Union[NDArray[np.float64], "sp.csr_array[np.float64, tuple[i
 
 @dataclass(frozen=True)
 class Shard:
-    """Records X (n, d), dense or CSR, with labels y (n,) in {−1, +1}.
+    """Records X (n, d), dense or CSR, with labels y (n,).
+
+    Two classes are −1 and +1; more are 0 … K−1.
 
     Guarantees
     ----------
-    Every value is finite, every computed row norm is ≤ 1 and every label is ±1, so that
-    the gradient of one record's loss ℓ(y·θᵀx) is bounded by the Lipschitz constant of ℓ.
+    Every value is finite, every computed row norm is ≤ 1 and every label is one of the classes,
+    so that the gradient of one record's loss is bounded by the Lipschitz constant of the loss.
     Everything downstream trusts this and checks nothing again; the arrays are read-only.
     """
 
     X: Matrix
     y: Vector
+    classes: int = 2
 
     def __post_init__(self) -> None:
-        X, y = as_matrix(self.X), _as_labels(self.y)
+        checks.count("classes", self.classes, at_least=2)
+        X, y = as_matrix(self.X), _as_labels(self.y, self.classes)
         _check_shapes(X, y)
         check_finite(X)
         _check_norms(X)
@@ -48,7 +53,14 @@ class Shard:
 
     def signed(self) -> Matrix:
         """V = y ⊙ X, rows v = y·x (n, d), dense or CSR as X is; ‖v‖ = ‖x‖ ≤ 1."""
+        if self.classes != 2:
+            raise DataError(f"Expected two classes, −1 and +1, got {self.classes}.")
         return scale_rows(self.X, self.y)
+
+    def codes(self) -> NDArray[np.intp]:
+        """Return the number of each record's class, from 0, (n,)."""
+        numbers = (self.y + 1.0) / 2.0 if self.classes == 2 else self.y
+        return numbers.astype(np.intp)
 
 
 def as_matrix(X: object) -> Matrix:
@@ -103,18 +115,20 @@ def _canonical(X: Any) -> Matrix:
     return cast(Matrix, csr)
 
 
-def _as_labels(y: object) -> Vector:
+def _as_labels(y: object, classes: int) -> Vector:
+    allowed = np.array([-1.0, 1.0]) if classes == 2 else np.arange(float(classes))
+    spelt = "−1 and +1" if classes == 2 else f"0 … {classes - 1}"
     try:
         labels = np.ascontiguousarray(cast(Any, y), dtype=np.float64)
     except (TypeError, ValueError):
-        raise DataError("Expected labels −1 and +1; map the two classes to them first.") from None
+        raise DataError(f"Expected labels {spelt}; map the classes to them first.") from None
     if labels.ndim != 1:
         raise DataError(f"Expected labels of shape (records,), got shape {labels.shape}.")
-    bad = (labels != 1) & (labels != -1)
+    bad = ~np.isin(labels, allowed)
     if bad.any():
         row = int(np.argmax(bad))
         raise DataError(
-            f"Expected labels −1 and +1, got {labels[row]} in row {row}; map the classes to them."
+            f"Expected labels {spelt}, got {labels[row]} in row {row}; map the classes to them."
         )
     return labels
 

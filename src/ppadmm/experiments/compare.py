@@ -21,7 +21,7 @@ from ppadmm.experiments.scene import Scene, cast, stage
 from ppadmm.noise import SeededNoise
 from ppadmm.privacy import Budget
 from ppadmm.privacy.statement import finite_or_none, worst
-from ppadmm.problem import Risk, loss_named
+from ppadmm.problem import loss_for, risk_of
 from ppadmm.typing import Array
 
 
@@ -38,6 +38,7 @@ class Grid:
     agents: int = 5
     graph: str = "erdos-renyi"
     loss: str = "logistic"
+    multiclass: str = "auto"
     label: str | None = None
     data_dir: str | None = None
     calibration: str = "proven"
@@ -94,11 +95,12 @@ class _Piece:
 def compare(grid: Grid, progress: Callable[[int, int], None] | None = None) -> list[Row]:
     """Run the whole grid; `progress(done, of)` counts (split, algorithm) pairs."""
     data = load(grid.data, label=grid.label, data_dir=grid.data_dir)
+    loss = loss_for(grid.loss, data.schema.classes, grid.multiclass)
     splits = min(grid.splits, grid.seeds)
     pieces: list[_Piece] = []
     done, of = 0, splits * len(grid.algorithms)
     for k in range(splits):
-        scene = stage(data, grid.agents, grid.graph, loss_named(grid.loss), k)
+        scene = stage(data, grid.agents, grid.graph, loss, k)
         seeds = range(k, grid.seeds, splits)
         for algorithm in grid.algorithms:
             pieces.extend(_pieces(grid, scene, algorithm, seeds))
@@ -149,7 +151,8 @@ def _batch(
     agents = cast(algorithm, sites, [settings] * len(sites), noise)
     trace = local.run(agents)
     model = trace.model()
-    errors, losses = evaluate(*scene.test, model).error, _train_losses(scene, model)
+    errors = evaluate(*scene.test, model, scene.schema.classes).error
+    losses = _train_losses(scene, model)
     for k, (epsilon, plan) in enumerate(cells):
         part = slice(k * len(seeds), (k + 1) * len(seeds))
         tallies = [agent.ledgers[part.start].reserved for agent in agents]
@@ -164,7 +167,7 @@ def _batch(
 
 
 def _train_losses(scene: Scene, model: Array) -> Array:
-    values = [Risk(part, scene.loss).value(model) for part in scene.shards]
+    values = [risk_of(part, scene.loss).value(model) for part in scene.shards]
     return np.asarray(np.average(values, axis=0, weights=[part.n for part in scene.shards]))
 
 

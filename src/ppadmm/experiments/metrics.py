@@ -1,8 +1,9 @@
-"""Test figures of a linear classifier. Scores have shape (n, R), labels (n,)."""
+"""Test figures of a linear classifier. Scores of two classes have shape (n, R), of K (n, R, K)."""
 
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import logsumexp
 from scipy.stats import rankdata
 
 from ppadmm.typing import Array, Matrix
@@ -17,14 +18,35 @@ class Metrics:
     log_loss: Array
 
 
-def evaluate(X: Matrix, y: Array, theta: Array) -> Metrics:
-    """Judge models θ (R, d) on records X (n, d) with labels ±1."""
+def evaluate(X: Matrix, y: Array, theta: Array, classes: int = 2) -> Metrics:
+    """Judge models θ (R, d), or (R, K·d), on records X (n, d) with labels as in `Shard`."""
+    if theta.shape[1] != X.shape[1]:
+        return _evaluate_scores(X, y, theta, classes)
     scores: Array = X @ theta.T
     margins = scores * y[:, None]
     return Metrics(
         error=(margins <= 0.0).mean(axis=0),
         auc=area_under_curve(scores, y),
         log_loss=np.logaddexp(0.0, -margins).mean(axis=0),
+    )
+
+
+def _evaluate_scores(X: Matrix, y: Array, theta: Array, classes: int) -> Metrics:
+    """Take the class of the largest score, softmax probabilities, and the mean AUC over classes.
+
+    A record whose largest score is shared by several classes counts as an error.
+    """
+    rows = theta.reshape(-1, X.shape[1])
+    scores = np.asarray(X @ rows.T).reshape(len(y), len(theta), classes)
+    codes = y.astype(np.intp)
+    own = np.take_along_axis(scores, codes[:, None, None], axis=2)
+    others = np.where(np.arange(classes) == codes[:, None, None], -np.inf, scores).max(axis=2)
+    signs = np.where(codes[:, None] == np.arange(classes), 1.0, -1.0)
+    areas = [area_under_curve(scores[:, :, k], signs[:, k]) for k in range(classes)]
+    return Metrics(
+        error=(own[:, :, 0] <= others).mean(axis=0),
+        auc=np.mean(areas, axis=0),
+        log_loss=(logsumexp(scores, axis=2) - own[:, :, 0]).mean(axis=0),
     )
 
 

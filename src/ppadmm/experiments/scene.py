@@ -13,7 +13,7 @@ from ppadmm.algorithms.defaults import Plan, Sizes
 from ppadmm.data import Dataset, Schema, Shard, even, shards, sized, split
 from ppadmm.noise import NoiseSource
 from ppadmm.privacy import Budget, MemoryLedger
-from ppadmm.problem import Graph, Loss, NoRecords, Risk, graph_from
+from ppadmm.problem import Graph, Loss, NoRecords, Risk, graph_from, risk_of
 from ppadmm.typing import Array, Matrix
 
 
@@ -36,6 +36,11 @@ class Scene:
         return self.shards[0].d
 
     @property
+    def parameters(self) -> int:
+        """Length of a model: d, or K·d for a loss of K scores."""
+        return self.features * self.loss.outputs
+
+    @property
     def shards(self) -> list[Shard]:
         """The parts of the agents that have records."""
         return [part for part in self.parts if part is not None]
@@ -49,23 +54,29 @@ class Scene:
         """Return all training records at one place."""
         blocks: list[Any] = [part.X for part in self.shards]
         stack: Any = vstack(blocks, format="csr") if issparse(blocks[0]) else np.vstack(blocks)
-        return Shard(stack, np.concatenate([part.y for part in self.shards]))
+        labels = np.concatenate([part.y for part in self.shards])
+        return Shard(stack, labels, self.schema.classes)
 
     def sites(self, algorithm: str) -> list[Site]:
         """Return every agent's site, or one with all records if the algorithm pools them."""
         if recipe_named(algorithm).pooled:
-            return [Site(0, 1, (), Risk(self.pooled(), self.loss))]
+            return [Site(0, 1, (), risk_of(self.pooled(), self.loss))]
         graph = self.graph
         return [
             Site(
                 agent=i,
                 agents=graph.size,
                 neighbours=graph.neighbours(i),
-                risk=NoRecords(self.features, self.loss) if part is None else Risk(part, self.loss),
+                risk=self._risk(part),
                 neighbour_degrees=tuple(graph.degree(j) for j in graph.neighbours(i)),
             )
             for i, part in enumerate(self.parts)
         ]
+
+    def _risk(self, part: Shard | None) -> Risk:
+        if part is None:
+            return NoRecords(self.parameters, self.loss)
+        return risk_of(part, self.loss)
 
     def plan(
         self, algorithm: str, budgets: Sequence[Budget], rounds: int | None, eta: float | None
@@ -102,7 +113,7 @@ def stage(
     train, test = split(data, seed)
     dealt = even(len(train), agents, seed) if records is None else sized(len(train), records, seed)
     X, y = data.X[train], data.y[train]
-    parts = [shards(X, y, [part])[0] if len(part) else None for part in dealt]
+    parts = [shards(X, y, [part], data.schema.classes)[0] if len(part) else None for part in dealt]
     network = graph_from(graph, agents, seed)
     return Scene(data.schema, network, tuple(parts), (data.X[test], data.y[test]), loss)
 

@@ -8,7 +8,7 @@ from ppadmm.algorithms import ALGORITHMS, CALIBRATIONS
 from ppadmm.algorithms.settings import HALF_THE_ROUNDS, MAX_ROUNDS, Speaking
 from ppadmm.errors import InputError
 from ppadmm.privacy import ADJACENCIES, Budget
-from ppadmm.problem import LOSSES
+from ppadmm.problem import LOSSES, MULTICLASS
 from ppadmm.solvers import SOLVERS
 
 BETA = 1e-8
@@ -44,6 +44,7 @@ class RunSpec:
     graph: str = "erdos-renyi"
     algorithm: str = "pp"
     loss: str = "logistic"
+    multiclass: str = "auto"
     epsilon: float = 1.0
     epsilons: tuple[float, ...] | None = None
     records: tuple[int, ...] | None = None
@@ -62,6 +63,7 @@ class RunSpec:
         checks.count("agents", self.agents)
         checks.one_of("algorithm", self.algorithm, ALGORITHMS)
         checks.one_of("loss", self.loss, LOSSES)
+        checks.one_of("multiclass", self.multiclass, MULTICLASS)
         checks.one_of("calibration", self.calibration, CALIBRATIONS)
         checks.one_of("adjacency", self.adjacency, ADJACENCIES)
         checks.one_of("solver", self.solver, ["auto", *SOLVERS])

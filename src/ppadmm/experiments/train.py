@@ -19,7 +19,7 @@ from ppadmm.noise import NoiseSource, SecureNoise, SeededNoise
 from ppadmm.privacy import Tally
 from ppadmm.privacy import accountant as accounting
 from ppadmm.privacy.statement import UNITS, Statement, finite_or_none, worst
-from ppadmm.problem import Risk, loss_named
+from ppadmm.problem import Risk, loss_for, risk_of
 from ppadmm.typing import Array
 
 Progress = Callable[[int, int], None]
@@ -68,7 +68,9 @@ class Result:
             "agents": spec.agents,
             "graph": {"name": scene.graph.name, "edges": scene.graph.edges},
             "records": list(scene.records),
-            "features": len(self.model),
+            "features": scene.features,
+            "classes": list(scene.schema.label.names),
+            "loss": scene.loss.name,
             "rounds": self.trace.rounds,
             "eta": settings.eta[0],
             "beta": settings.beta,
@@ -91,7 +93,8 @@ def prepare(spec: RunSpec) -> Prepared:
     """Read the data, split it, draw the network and choose what the user left open."""
     schema = Schema.from_toml(spec.schema) if spec.schema else None
     data = load(spec.data, label=spec.label, data_dir=spec.data_dir, schema=schema)
-    loss, seed = loss_named(spec.loss), spec.seed or 0
+    loss = loss_for(spec.loss, data.schema.classes, spec.multiclass)
+    seed = spec.seed or 0
     scene = stage(data, spec.agents, spec.graph, loss, seed, spec.records)
     return Prepared(spec, _settings(spec, scene), scene)
 
@@ -141,6 +144,7 @@ def _result(
 ) -> Result:
     statement = _statement(prepared, [agent.ledgers[0].reserved for agent in agents], trace)
     model, agent_models = trace.model()[0], trace.agent_models()[:, 0]
+    classes = prepared.scene.schema.classes
     X, y = prepared.scene.test
     loss = None if statement.private else _train_loss(prepared, model)
     return Result(
@@ -148,8 +152,8 @@ def _result(
         model=model,
         agent_models=agent_models,
         trace=trace,
-        metrics=evaluate(X, y, model[None]),
-        agent_metrics=evaluate(X, y, agent_models),
+        metrics=evaluate(X, y, model[None], classes),
+        agent_metrics=evaluate(X, y, agent_models, classes),
         train_loss=loss,
         noise=[_noise(agent) for agent in agents],
         passes=float(np.mean([risk.passes for risk in risks])),
@@ -160,7 +164,7 @@ def _result(
 
 def _train_loss(prepared: Prepared, model: Array) -> float:
     scene = prepared.scene
-    values = [Risk(part, scene.loss).value(model[None])[0] for part in scene.shards]
+    values = [risk_of(part, scene.loss).value(model[None])[0] for part in scene.shards]
     return float(np.average(values, weights=[part.n for part in scene.shards]))
 
 

@@ -13,6 +13,7 @@ from ppadmm.errors import InfeasibleError, SolverError
 from ppadmm.mechanisms.desk import Desk
 from ppadmm.mechanisms.release import Release
 from ppadmm.noise import Key, NoiseSource
+from ppadmm.privacy.accountant import log_determinant
 from ppadmm.privacy.calibration import Noise
 from ppadmm.privacy.events import Charge, NonPrivate, Pure
 from ppadmm.privacy.sensitivity import fits_double, objective_grid, output_grid
@@ -158,16 +159,18 @@ class PerturbedMinimiser:
 class GammaMinimiser:
     """argmin F(θ) + bᵀθ with density ∝ exp(−r‖b‖) of b, released as it is.
 
-    One release is ε-private with ε = r·s + log(1 + c₁/(nμ)): the density of b changes by at most
-    e^{r·s} and the Jacobian by 1 + κ (docs/privacy.md, section 10). That holds for the *exact*
-    minimiser and for real-valued noise; here the residual is β > 0 and b is floating point, so
-    runs with it are never called private.
+    One release is ε-private with ε = r·s + J: the density of b changes by at most e^{r·s} and the
+    Jacobian by e^J, J = q·log(1 + ρκ/q) with κ = c₁/(nμ) (docs/privacy.md, section 10). That holds
+    for the *exact* minimiser and for real-valued noise; here the residual is β > 0 and b is
+    floating point, so runs with it are never called private.
     """
 
     epsilons: tuple[float, ...]
     sensitivity: float
     curvature: float
     beta: float
+    span: int = 1
+    trace: float = 1.0
 
     @property
     def charges(self) -> tuple[Charge, ...]:
@@ -180,12 +183,15 @@ class GammaMinimiser:
         return {"epsilon_per_release": np.array(self.epsilons)}
 
     def rates(self, mu: Array) -> Array:
-        """r = (ε − log(1 + c₁/(nμ)))/s, (R,) → (R,)."""
-        room = np.array(self.epsilons) - np.log1p(self.curvature / mu)
+        """r = (ε − J)/s, (R,) → (R,)."""
+        jacobian = np.array(
+            [log_determinant(self.curvature / m, self.span, self.trace) for m in mu]
+        )
+        room = np.array(self.epsilons) - jacobian
         if not (room > 0.0).all():
             raise InfeasibleError(
                 f"ε = {min(self.epsilons):.3g} per release is below the curvature term "
-                f"{float(np.log1p(self.curvature / mu).max()):.3g}; choose a larger η, fewer "
+                f"{jacobian.max():.3g}; choose a larger η, fewer "
                 "rounds or a larger ε."
             )
         return np.asarray(room / self.sensitivity)

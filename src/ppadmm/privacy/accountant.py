@@ -3,9 +3,9 @@
 Statements and proofs: docs/privacy.md. In short, for T releases of one agent,
 
 - Theorem A (κ < 1, 1 < α < 1 + 1/κ)
-      RDP(α) ≤ α·s²/(2σ²) + (r/2)·[κ²/(1−κ) + (α−1)κ²/(1−(α−1)κ)],
+      RDP(α) ≤ α·s²/(2σ²) + (r̄/2)·[κ²/(1−κ) + (α−1)κ²/(1−(α−1)κ)],
 - Theorem B (any κ, α > 1)
-      RDP(α) ≤ log(1+κ) + α·s²/(2σ²) + log(2Φ((α−1)s/σ))/(α−1),
+      RDP(α) ≤ J + α·s²/(2σ²) + log(2Φ((α−1)s/σ))/(α−1)     (one margin; else a χ moment),
 - Theorem C (the run as one Gaussian mechanism, outside an event of probability d')
       δ(ε) ≤ d' + δ_Gauss(ε − ε_κ; m).
 
@@ -32,7 +32,7 @@ from ppadmm.privacy.events import (
 from ppadmm.privacy.gaussian import gdp_epsilon
 from ppadmm.typing import Array
 
-VERSION = "2"
+VERSION = "3"
 """Changes whenever the same events could give another ε."""
 
 LOG_ORDERS: Array = np.log(np.geomspace(1e-4, 1e7, 96))
@@ -70,20 +70,48 @@ def rdp(event: Event, orders: Array) -> Array:
 def theorem_a(event: ObjectivePerturbation, orders: Array) -> Array:
     """Theorem A at each order; infinite where it does not apply."""
     kappa, lam = event.kappa, orders - 1.0
+    width = event.records * event.square
     bound = np.full_like(orders, math.inf)
     if kappa >= 1.0:
         return bound
     ok = lam * kappa < 1.0
     curvature = kappa * kappa / (1.0 - kappa) + lam[ok] * kappa * kappa / (1.0 - lam[ok] * kappa)
-    bound[ok] = orders[ok] * event.ratio * event.ratio / 2.0 + event.rank / 2.0 * curvature
+    bound[ok] = orders[ok] * event.ratio * event.ratio / 2.0 + width / 2.0 * curvature
     return bound
 
 
 def theorem_b(event: ObjectivePerturbation, orders: Array) -> Array:
     """Theorem B at each order."""
     lam = orders - 1.0
-    fold = (math.log(2.0) + log_ndtr(lam * event.ratio)) / lam
-    return np.asarray(math.log1p(event.kappa) + orders * event.ratio * event.ratio / 2.0 + fold)
+    fold = log_chi_moment(event.span, lam * event.ratio) / lam
+    determinant = log_determinant(event.kappa, event.span, event.trace)
+    return np.asarray(determinant + orders * event.ratio * event.ratio / 2.0 + fold)
+
+
+def log_determinant(kappa: float, span: int, trace: float) -> float:
+    """J = q·log(1 + ρκ/q), the most that one record can add to log det ∇²F.
+
+    Its q = `span` eigenvalues relative to μ add up to at most ρκ, ρ = `trace`.
+    """
+    return span * math.log1p(trace * kappa / span)
+
+
+def log_chi_moment(q: int, t: Array) -> Array:
+    """log E exp(t·χ_q) − t²/2 for t ≥ 0; log 2Φ(t) for q = 1.
+
+    E exp(tχ_q) = c·e^{t²/2}·I_{q−1}(t) with I_k = ∫₀^∞ rᵏφ(r−t)dr, where
+    I_k = t·I_{k−1} + (k−1)·I_{k−2}: all terms are positive, nothing cancels.
+    """
+    with np.errstate(divide="ignore"):
+        log_t = np.log(t)
+    here: Array = log_ndtr(t)
+    if q > 1:
+        peak = -t * t / 2.0 - math.log(2.0 * math.pi) / 2.0
+        here, last = np.logaddexp(log_t + here, peak), here
+        for k in range(2, q):
+            here, last = np.logaddexp(log_t + here, math.log(k - 1.0) + last), here
+    scale = (1.0 - q / 2.0) * math.log(2.0) - gammaln(q / 2.0) + math.log(2.0 * math.pi) / 2.0
+    return np.asarray(scale + here)
 
 
 def pure_rdp(epsilon_: float, orders: Array) -> Array:
@@ -234,7 +262,7 @@ def _curvature_shift(tally: Tally, tail: float) -> tuple[float, float]:
         return 0.0, 0.0
     kappa = max(e.kappa for e, _ in perturbed)
     q = float(chdtri(sum(e.rank * k for e, k in perturbed), tail))
-    determinant = sum(k * math.log1p(e.kappa) for e, k in perturbed)
+    determinant = sum(k * log_determinant(e.kappa, e.span, e.trace) for e, k in perturbed)
     cross = math.hypot(*(math.sqrt(k) * e.ratio * e.kappa for e, k in perturbed))
     return determinant + (kappa + kappa * kappa / 2) * q + cross * math.sqrt(q), tail
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from scipy.optimize import brentq
@@ -33,16 +33,25 @@ class Budget:
 class Step:
     """The public constants of one perturbed step (see docs/privacy.md, section 1).
 
-    `sensitivity` s of the gradient, `kappa` = c₁/(nμ), `rank` r, `spread` Δ₂ (how far apart two
-    approximate minimisers may lie for the same noise), `distance` (total variation between the
-    sampler in use and the one in the proof).
+    `sensitivity` s of the gradient; `kappa` = c₁/(nμ), `records`, `span`, `trace` and `square` as
+    in `ObjectivePerturbation`; `spread` Δ₂ (how far apart two approximate minimisers may lie for
+    the same noise); `distance` (total variation between the sampler in use and the proof's).
     """
 
     sensitivity: float
     kappa: float
-    rank: int
+    records: int
     spread: float
     distance: float = 0.0
+    span: int = 1
+    trace: float = 1.0
+    square: float = 1.0
+
+    def perturbation(self, ratio: float) -> ObjectivePerturbation:
+        """Return the event of releasing the exact minimiser at s/σ₁ = `ratio`."""
+        return ObjectivePerturbation(
+            ratio, self.kappa, self.records, self.span, self.trace, self.square
+        )
 
 
 @dataclass(frozen=True)
@@ -58,7 +67,7 @@ def with_noise(step: Step, sigma1: float, sigma2: float) -> Noise:
     """Return the cost of one release at given noise scales."""
     second = 0.0 if step.spread == 0.0 else step.spread / sigma2
     events = (
-        ObjectivePerturbation(step.sensitivity / sigma1, step.kappa, step.rank),
+        step.perturbation(step.sensitivity / sigma1),
         Gaussian(second),
     )
     return Noise(sigma1, sigma2, Charge(events + _approximate(step)))
@@ -112,20 +121,24 @@ def _excess(spent: float, target: float) -> float:
     return math.log(max(min(spent, 1e6 * target), 1e-6 * target) / target)
 
 
-def is_feasible(budget: Budget, kappa: float, rank: int, releases: int) -> bool:
+def is_feasible(budget: Budget, step: Step, releases: int) -> bool:
     """Say whether some amount of noise reaches the budget at this κ."""
-    quiet = Charge((ObjectivePerturbation(1e-9, kappa, rank),))
+    quiet = Charge((step.perturbation(1e-9),))
     return accountant.epsilon(Tally.of([quiet], releases), budget.delta).epsilon <= budget.epsilon
 
 
-def largest_kappa(budget: Budget, rank: int, releases: int) -> float:
+def largest_kappa(budget: Budget, step: Step, releases: int) -> float:
     """Return the largest κ (to a relative 1e-3) at which the budget can be reached."""
+
+    def feasible(kappa: float) -> bool:
+        return is_feasible(budget, replace(step, kappa=kappa), releases)
+
     low, high = 0.0, 1.0
-    while is_feasible(budget, high, rank, releases):
+    while feasible(high):
         low, high = high, 2.0 * high
     while high > low * (1.0 + 1e-3) and high > 1e-15:
         middle = (low + high) / 2.0 if low == 0.0 else math.sqrt(low * high)
-        low, high = (middle, high) if is_feasible(budget, middle, rank, releases) else (low, middle)
+        low, high = (middle, high) if feasible(middle) else (low, middle)
     return low
 
 

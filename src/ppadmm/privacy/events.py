@@ -25,18 +25,31 @@ class Gaussian:
 class ObjectivePerturbation:
     """The exact minimiser of F(θ) + bᵀθ, b ~ N(0, σ²I), F μ-strongly convex.
 
-    `ratio` = s/σ with s the sensitivity of ∇F, `kappa` = c₁/(nμ), and `rank` the rank of the
-    change of the Hessian (2 when a record is replaced, 1 when its loss is zeroed out).
+    `ratio` = s/σ with s the sensitivity of ∇F, `kappa` = c₁/(nμ). `records` is 2 when a record is
+    replaced and 1 when its loss is zeroed out. One record's gradients span `span` dimensions; the
+    eigenvalues of its Hessian add up to at most `trace`·c₁ and their squares to `square`·c₁². All
+    three are 1 for a loss of one margin.
     """
 
     ratio: float
     kappa: float
-    rank: int = 2
+    records: int = 2
+    span: int = 1
+    trace: float = 1.0
+    square: float = 1.0
 
     def __post_init__(self) -> None:
         checks.non_negative("ratio", self.ratio)
         checks.non_negative("kappa", self.kappa)
-        checks.count("rank", self.rank)
+        checks.count("records", self.records)
+        checks.count("span", self.span)
+        checks.positive("trace", self.trace)
+        checks.positive("square", self.square)
+
+    @property
+    def rank(self) -> int:
+        """The dimension that the change of the gradient lies in."""
+        return self.records * self.span
 
 
 @dataclass(frozen=True)

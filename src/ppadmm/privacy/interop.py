@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from ppadmm.privacy.accountant import log_determinant
 from ppadmm.privacy.events import (
     Approximate,
     Event,
@@ -18,9 +19,10 @@ def to_dp_event(tally: Tally) -> Any:
 
     A Gaussian release is said exactly, in units of its sensitivity under the run's adjacency.
     `dp_accounting` has no event for objective perturbation; Theorem B with
-    log 2Φ(x) ≤ x√(2/π) gives one that it can say,
+    log E exp(tχ_q) ≤ t·E χ_q + t²/2 (χ_q is 1-Lipschitz in Gaussian noise) gives one that it can
+    say,
 
-        RDP(α) ≤ ξ + ρα,   ξ = log(1+κ) + √(2/π)·s/σ,   ρ = s²/(2σ²),
+        RDP(α) ≤ ξ + ρα,   ξ = J + E χ_q·s/σ,   ρ = s²/(2σ²),
 
     which is valid but loose: ε from `dp_accounting` is then an upper bound of ours. A pure ε is
     said as ε²/2-zCDP (its event for randomised response loses count of repetitions). A sampler's
@@ -44,8 +46,9 @@ def _convert(event: Event) -> Any:
     match event:
         case Gaussian(ratio):
             return dp_event.GaussianDpEvent(1.0 / ratio) if ratio else dp_event.NoOpDpEvent()
-        case ObjectivePerturbation(ratio, kappa):
-            xi = math.log1p(kappa) + math.sqrt(2.0 / math.pi) * ratio
+        case ObjectivePerturbation(ratio, kappa, _, span, trace):
+            mean = math.sqrt(2.0) * math.exp(math.lgamma((span + 1) / 2) - math.lgamma(span / 2))
+            xi = log_determinant(kappa, span, trace) + mean * ratio
             return dp_event.ZCDpEvent(rho=ratio**2 / 2.0, xi=xi)
         case Pure(epsilon):
             return dp_event.ZCDpEvent(rho=epsilon**2 / 2.0)

@@ -21,12 +21,16 @@ def perturbed_step(
     mu: float,
     beta: float,
     adjacency: str = "replace-one",
+    span: int = 1,
+    trace: float = 1.0,
+    square: float = 1.0,
 ) -> Step:
-    """Return s, κ, r, Δ₂ and the sampler's distance for one step of an agent with n records.
+    """Return s, κ, Δ₂ and the sampler's distance for one step of an agent with n records.
 
-    Replacing a record moves the gradient by at most s = 2G/n and changes the Hessian by rank 2;
-    zeroing out its loss, by G/n and rank 1. κ = c₁/(nμ) either way. Two points with residual ≤ β
-    for the same noise lie within Δ₂ = 2β/μ of each other, here with room for the two grids.
+    Replacing a record moves the gradient by at most s = 2G/n and touches two records' losses;
+    zeroing out its loss, G/n and one. κ = c₁/(nμ) either way. `d` counts parameters. Two points
+    with residual ≤ β for the same noise lie within Δ₂ = 2β/μ of each other, here with room for the
+    two grids.
     """
     checks.one_of("adjacency", adjacency, ADJACENCIES)
     checks.positive("strong convexity μ", mu)
@@ -34,9 +38,12 @@ def perturbed_step(
     return Step(
         sensitivity=(2.0 if replaced else 1.0) * lipschitz / n,
         kappa=smoothness / (n * mu),
-        rank=2 if replaced else 1,
+        records=2 if replaced else 1,
         spread=2.0 * beta * (1.0 + MARGIN) ** 2 / mu,
         distance=2.0 * total_variation(d, 1.0, FINENESS),
+        span=span,
+        trace=trace,
+        square=square,
     )
 
 

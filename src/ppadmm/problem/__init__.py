@@ -1,21 +1,32 @@
 """Losses, networks and the subproblem that an agent solves in every round."""
 
 from ppadmm.problem.graphs import KINDS, Graph, graph_from, make_graph, read_edges
-from ppadmm.problem.losses import LOSSES, HuberHinge, Logistic, Loss, loss_named
-from ppadmm.problem.risk import NoRecords, Risk, Subproblem
+from ppadmm.problem.losses import LOSSES, HuberHinge, Logistic, Loss, MarginLoss, loss_named
+from ppadmm.problem.multiclass import MULTICLASS, Multinomial, OneVsRest, ScoreLoss, loss_for
+from ppadmm.problem.risk import MarginRisk, NoRecords, Risk, Subproblem
+from ppadmm.problem.scores import ScoreRisk, risk_of
 
 __all__ = [
     "KINDS",
     "LOSSES",
+    "MULTICLASS",
     "Graph",
     "HuberHinge",
     "Logistic",
     "Loss",
+    "MarginLoss",
+    "MarginRisk",
+    "Multinomial",
     "NoRecords",
+    "OneVsRest",
     "Risk",
+    "ScoreLoss",
+    "ScoreRisk",
     "Subproblem",
     "graph_from",
+    "loss_for",
     "loss_named",
     "make_graph",
     "read_edges",
+    "risk_of",
 ]

@@ -1,12 +1,16 @@
-"""Margin losses ℓ(m), m = y·θᵀx, with the constants that the privacy proofs use.
+"""Losses with the constants that the privacy proofs use.
 
-A loss declares
+A loss of one record is a convex function g of its scores u = Θx: of one margin m = y·θᵀx here, of
+K class scores in `multiclass`. It declares
 
-    lipschitz  G:   |ℓ'(m)| ≤ G            for every m,
-    smoothness c₁:  0 ≤ ℓ''(m) ≤ c₁        for every m where ℓ'' exists,
+    lipschitz  G:   ‖∇g‖ ≤ G,
+    smoothness c₁:  0 ⪯ ∇²g ⪯ c₁I          wherever ∇²g exists,
+    span       q:   all its gradients lie in one q-dimensional space,
+    trace      ρ:   tr ∇²g ≤ ρ·c₁,
+    square     φ:   ‖∇²g‖²_F ≤ φ·c₁²,
 
-and ℓ' must be continuous with at most finitely many kinks. The guarantee of every private
-algorithm rests on these two numbers, so the tests check them on random margins.
+and ∇g must be continuous with kinks on finitely many hyperplanes. The guarantee of every private
+algorithm rests on these numbers, so the tests check them on random scores.
 """
 
 from dataclasses import dataclass
@@ -20,19 +24,39 @@ from ppadmm.typing import Array
 
 
 class Loss(Protocol):
-    """A convex function of the margin with bounded slope and bounded curvature."""
+    """What the privacy of a loss rests on, and the size of its models."""
 
     @property
     def name(self) -> str:
         """The name a user types."""
 
     @property
+    def outputs(self) -> int:
+        """Rows of Θ: 1, or the number of classes."""
+
+    @property
     def lipschitz(self) -> float:
-        """G ≥ |ℓ'|."""
+        """G."""
 
     @property
     def smoothness(self) -> float:
-        """c₁ ≥ ℓ''."""
+        """c₁."""
+
+    @property
+    def span(self) -> int:
+        """q."""
+
+    @property
+    def trace(self) -> float:
+        """ρ."""
+
+    @property
+    def square(self) -> float:
+        """φ."""
+
+
+class MarginLoss(Loss, Protocol):
+    """A convex function ℓ of one margin; |ℓ'| ≤ G, 0 ≤ ℓ'' ≤ c₁, q = ρ = φ = 1."""
 
     def value(self, margins: Array) -> Array:
         """ℓ(m), elementwise."""
@@ -49,6 +73,10 @@ class Logistic:
     """ℓ(m) = log(1 + e⁻ᵐ); G = 1, c₁ = 1/4."""
 
     name: ClassVar[str] = "logistic"
+    outputs: ClassVar[int] = 1
+    span: ClassVar[int] = 1
+    trace: ClassVar[float] = 1.0
+    square: ClassVar[float] = 1.0
     lipschitz: ClassVar[float] = 1.0
     smoothness: ClassVar[float] = 0.25
 
@@ -78,6 +106,10 @@ class HuberHinge:
 
     width: float = 0.5
     name: ClassVar[str] = "huber-hinge"
+    outputs: ClassVar[int] = 1
+    span: ClassVar[int] = 1
+    trace: ClassVar[float] = 1.0
+    square: ClassVar[float] = 1.0
     lipschitz: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
@@ -110,6 +142,6 @@ LOSSES: dict[str, type[Logistic] | type[HuberHinge]] = {
 }
 
 
-def loss_named(name: str) -> Loss:
+def loss_named(name: str) -> MarginLoss:
     """Return the loss called `name`, with its default parameters."""
     return LOSSES[checks.one_of("loss", name, LOSSES)]()

@@ -6,13 +6,13 @@ that a sweep over seeds and budgets is a matrix product and a deployment is R = 
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.sparse import issparse
 
 from ppadmm.data.shard import Shard
-from ppadmm.problem.losses import Loss
+from ppadmm.problem.losses import Loss, MarginLoss
 from ppadmm.typing import Array, Rows
 
 UNIT_ROUNDOFF = 2.0**-53
@@ -20,19 +20,55 @@ CACHE_BYTES = 1_200_000
 """Size of a block of records: small enough to stay in a core's own cache between two uses."""
 
 
-class Risk:
-    """f(θ) = (1/n) Σ ℓ(θᵀv), v = y·x, over one agent's records.
+class Risk(Protocol):
+    """f(θ), the mean loss over one agent's records.
 
     Every method that reads the records adds the number of points it was asked for to `passes`.
     """
 
-    def __init__(self, shard: Shard, loss: Loss) -> None:
+    passes: int
+
+    @property
+    def loss(self) -> Loss:
+        """The loss of one record."""
+
+    @property
+    def n(self) -> int:
+        """The number of records."""
+
+    @property
+    def d(self) -> int:
+        """The number of parameters."""
+
+    def value(self, theta: Array) -> Array:
+        """f(θ); (R, d) → (R,)."""
+
+    def clipped_value(self, theta: Array, clip: float) -> Array:
+        """(1/n) Σ min(loss, clip); (R, d) → (R,)."""
+
+    def gradient(self, theta: Array, single: bool = False) -> Array:
+        """∇f(θ); (R, d) → (R, d). With `single`, in single precision: quicker, no certificate."""
+
+    def hessian(self, theta: Array, single: bool = False) -> Array:
+        """∇²f(θ) at one point; (d,) → (d, d). With `single`, good enough for a metric."""
+
+    @property
+    def gram(self) -> Array:
+        """A (d, d) matrix M with ∇²f ⪯ c₁·M everywhere."""
+
+    @property
+    def rounding_terms(self) -> tuple[float, float]:
+        """Return a, b such that `gradient` errs by at most a + b‖θ‖ in the Euclidean norm."""
+
+
+class MarginRisk:
+    """f(θ) = (1/n) Σ ℓ(θᵀv), v = y·x, over one agent's records."""
+
+    def __init__(self, shard: Shard, loss: MarginLoss) -> None:
         self.shard = shard
         self.loss = loss
         self.passes = 0
-        V: Any = shard.signed()
-        self._sparse = issparse(V)
-        self._blocks: list[Any] = [V] if self._sparse else _blocks_of(V)
+        self._blocks = blocks_of(shard.signed())
 
     @property
     def n(self) -> int:
@@ -79,7 +115,7 @@ class Risk:
         point = theta.astype(blocks[0].dtype)
         total = np.zeros((self.d, self.d))
         for block in blocks:
-            total += self._gram_of(block, self.loss.curvature(block @ point))
+            total += weighted_gram(block, self.loss.curvature(block @ point))
         return total / self.n
 
     @cached_property
@@ -87,14 +123,12 @@ class Risk:
         """ZᵀZ/n, shape (d, d)."""
         total = np.zeros((self.d, self.d))
         for block in self._blocks:
-            total += self._gram_of(block, np.ones(block.shape[0]))
+            total += weighted_gram(block, np.ones(block.shape[0]))
         return total / self.n
 
     @cached_property
     def _single_blocks(self) -> list[Any]:
-        if self._sparse:
-            return self._blocks
-        return [block.astype(np.float32) for block in self._blocks]
+        return single_precision(self._blocks)
 
     @property
     def rounding_terms(self) -> tuple[float, float]:
@@ -105,15 +139,10 @@ class Risk:
         units for ℓ' itself, and the mean of n vectors of norm ≤ G by γ_n·G.
         """
         G, c1 = self.loss.lipschitz, self.loss.smoothness
-        return G * _gamma(self.n + 16), c1 * _gamma(self.d + 2)
-
-    def _gram_of(self, block: Any, weights: Array) -> Array:
-        half: Any = block * np.sqrt(weights)[:, None]
-        product: Any = half.T @ half
-        return np.asarray(product.toarray() if self._sparse else product)
+        return G * accumulated(self.n + 16), c1 * accumulated(self.d + 2)
 
 
-class NoRecords(Risk):
+class NoRecords:
     """The data part of an agent that only listens: f = 0. It has nothing to protect."""
 
     def __init__(self, d: int, loss: Loss) -> None:
@@ -128,7 +157,7 @@ class NoRecords(Risk):
 
     @property
     def d(self) -> int:
-        """The number of features."""
+        """The number of parameters."""
         return self._d
 
     def value(self, theta: Array) -> Array:
@@ -147,10 +176,15 @@ class NoRecords(Risk):
         """0."""
         return np.zeros((self._d, self._d))
 
-    @cached_property
+    @property
     def gram(self) -> Array:
         """0."""
         return np.zeros((self._d, self._d))
+
+    @property
+    def rounding_terms(self) -> tuple[float, float]:
+        """Zero is exact."""
+        return 0.0, 0.0
 
 
 @dataclass(frozen=True)
@@ -202,12 +236,30 @@ class Subproblem:
         return Subproblem(self.risk, self.mu[rows], self.linear[rows])
 
 
-def _blocks_of(V: Array) -> list[Array]:
-    """Split the rows evenly; column-major, which matrix-vector products read faster."""
+def blocks_of(V: Any) -> list[Any]:
+    """Split dense rows evenly; column-major, which matrix-vector products read faster."""
+    if issparse(V):
+        return [V]
     count = min(-(-V.nbytes // CACHE_BYTES), len(V))
     return [np.asfortranarray(block) for block in np.array_split(V, count)]
 
 
-def _gamma(terms: int) -> float:
+def single_precision(blocks: list[Any]) -> list[Any]:
+    """Return dense blocks as float32; sparse ones as they are."""
+    return blocks if issparse(blocks[0]) else [block.astype(np.float32) for block in blocks]
+
+
+def weighted_gram(block: Any, weights: Array) -> Array:
+    """Bᵀ diag(w) B, (m, d) → (d, d)."""
+    if weights.min(initial=0.0) < 0.0:
+        product: Any = block.T @ (block * weights[:, None])
+    else:
+        half: Any = block * np.sqrt(weights)[:, None]
+        product = half.T @ half  # of a matrix with itself: half the work
+    return np.asarray(product if isinstance(product, np.ndarray) else product.toarray())
+
+
+def accumulated(terms: int) -> float:
+    """γ_k = ku/(1−ku): how much a sum of k terms may err, relative to their sizes."""
     product = terms * UNIT_ROUNDOFF
     return product / (1.0 - product)

@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from ppadmm.data import Schema
 from ppadmm.errors import InputError
 from ppadmm.experiments.train import Result
+from ppadmm.typing import Array
 
 
 def require_new(folder: Path) -> None:
@@ -50,11 +52,21 @@ def model_dict(result: Result) -> dict[str, Any]:
     return {
         "private": result.statement.private,
         "not_private_because": list(result.statement.not_private_because),
-        "coefficients": dict(zip(schema.feature_names, result.model.tolist(), strict=True)),
+        "classes": list(schema.label.names),
+        "coefficients": _coefficients(schema, result.model),
         "per_agent": result.agent_models.tolist(),
         "schema": schema.to_dict(),
         "schema_digest": schema.digest(),
     }
+
+
+def _coefficients(schema: Schema, model: Array) -> dict[str, Any]:
+    """Return {feature: coefficient}, or that for every class."""
+    rows = [
+        dict(zip(schema.feature_names, row.tolist(), strict=True))
+        for row in model.reshape(-1, schema.dimension)
+    ]
+    return rows[0] if len(rows) == 1 else dict(zip(schema.label.names, rows, strict=True))
 
 
 @contextmanager

@@ -32,20 +32,25 @@ def _setting(result: Result, figures: dict[str, Any]) -> str:
     return (
         f"{figures['algorithm']} on {result.prepared.spec.data}: {figures['agents']} agents "
         f"({result.prepared.scene.graph.name}), {sum(figures['records']):,} training records, "
-        f"{figures['features']} features, {figures['rounds']} rounds, η = {figures['eta']:g}"
+        f"{figures['features']} features, {_classes(figures)}{figures['rounds']} rounds, "
+        f"η = {figures['eta']:g}"
     )
+
+
+def _classes(figures: dict[str, Any]) -> str:
+    count = len(figures["classes"])
+    return "" if count == 2 else f"{count} classes ({figures['loss']}), "
 
 
 def _test_rows(result: Result, figures: dict[str, Any]) -> list[tuple[str, str]]:
     accuracies = [1 - error for error in figures["test_error_per_agent"]]
-    common = max(
-        np.mean(result.prepared.scene.test[1] > 0), np.mean(result.prepared.scene.test[1] < 0)
-    )
+    labels = result.prepared.scene.test[1]
+    common = np.unique(labels, return_counts=True)[1].max() / len(labels)
     return [
         (
             "test accuracy",
             f"{1 - figures['test_error']:.4f}   of {figures['test_records']:,} held-out records "
-            f"(always the commoner class: {common:.4f})",
+            f"(always the commonest class: {common:.4f})",
         ),
         ("  per agent", f"{min(accuracies):.4f} to {max(accuracies):.4f}"),
         ("test AUC", _number(figures["test_auc"])),

@@ -15,8 +15,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from ppadmm.errors import SolverError
 from ppadmm.problem.risk import Subproblem
 from ppadmm.solvers.base import Solution, Step, Warm, descend
+from ppadmm.solvers.newton import Newton
 from ppadmm.typing import Array, Rows
 
 TINY = 1e-24
@@ -173,8 +175,14 @@ class FixedMetric:
     name: ClassVar[str] = "fixed-metric"
 
     def solve(self, sub: Subproblem, start: Warm, tolerance: float) -> Solution:
-        """Return a certified solution, or raise `SolverError`."""
-        return descend(self, sub, start, tolerance)
+        """Return a certified solution, or raise `SolverError`.
+
+        Where one metric does not fit all replicates (hinges at their kinks), Newton takes over.
+        """
+        try:
+            return descend(self, sub, start, tolerance)
+        except SolverError:
+            return Newton().solve(sub, start, tolerance)
 
     def prepare(self, sub: Subproblem, memory: Any) -> Memory:
         """Keep last round's metric, moved to this round's μ, or start from the bound c₁ZᵀZ/n."""
