@@ -1,4 +1,4 @@
-"""Every step of docs/sample-size.md, checked by enumeration or against an implementation of its own.
+"""Every step of docs/sample-size.md, by enumeration or against an implementation of its own.
 
 Nothing here uses the calculator but the last two tests, which hold its bound against real runs.
 """
@@ -172,7 +172,7 @@ GRAPHS = (
 
 
 def ergodic_sides(seed, loss):
-    """Return the two sides of inequality (5) for a random network, problem and disturbance."""
+    """Return the two sides of inequality (3) for a random network, problem and disturbance."""
     rng = np.random.default_rng(seed)
     graph = GRAPHS[seed % len(GRAPHS)]
     N, d, T = graph.size, 3, int(rng.integers(1, 12))

@@ -11,7 +11,7 @@ WIDTH = 100
 WARNING = (
     "A worst-case bound: it holds for every population whose records have norm ≤ 1, so real data "
     "usually need far fewer records. On the made-up records (`synthetic`) a simulation needed "
-    "70 to 750 times fewer (docs/sample-size.md). Use it to compare settings and to see what the "
+    "some 70 to 1,500 times fewer (docs/sample-size.md). Use it to compare settings and to see what the "
     "noise adds, and a simulation (`ppadmm compare`) to plan."
 )
 STATEMENT = (
