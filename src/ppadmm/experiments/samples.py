@@ -17,6 +17,7 @@ the bound small; the noise is that of the exact calibration.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -84,6 +85,11 @@ class Setting:
     def mean_degree(self) -> float:
         """b̄ = 2|E|/N."""
         return 2.0 * len(self.graph.edges) / self.agents
+
+    @cached_property
+    def degrees(self) -> Counter[int]:
+        """How many agents have each number of neighbours."""
+        return Counter(self.graph.degrees)
 
     @cached_property
     def connectivity(self) -> float:
@@ -186,7 +192,7 @@ def error_bound(n: int, setting: Setting) -> ErrorBound:
     checks.count("records per agent", n, at_most=MOST_RECORDS)
     choice = _search(n, setting)
     if setting.budget is None:
-        return _bound(n, setting, choice, dict.fromkeys(setting.graph.degrees, QUIET))
+        return _bound(n, setting, choice, dict.fromkeys(setting.degrees, QUIET))
     return _feasible(n, setting, choice, setting.budget)
 
 
@@ -251,11 +257,12 @@ def noise_part(setting: Setting, choice: Choice, scales: Scales, zetas: Array) -
     spent = choice.phi / 2.0 * choice.weight
     lengths = [_mean_square(setting.features * T, float(z) / N) / T for z in zetas[1:]]
     total = 0.0
-    for degree in setting.graph.degrees:
+    for degree, times in setting.degrees.items():
         mu, (sigma1, sigma2) = _mu(choice, degree), scales[degree]
         first = (sigma1 * math.sqrt(lengths[0]) + setting.beta) ** 2
-        total += (1.0 + spent / mu) * first / mu
-        total += (mu + setting.loss.smoothness / 2.0 + spent) * sigma2 * sigma2 * lengths[1]
+        total += times * (1.0 + spent / mu) * first / mu
+        second = sigma2 * sigma2 * lengths[1]
+        total += times * (mu + setting.loss.smoothness / 2.0 + spent) * second
     tau = max(s1 * s1 + (_mu(choice, k) * s2) ** 2 for k, (s1, s2) in scales.items())
     return total / N - 2.0 * tau * math.log(zetas[0]) / (spent * N * T)
 
@@ -345,11 +352,10 @@ def _minimum(cost: Callable[[Array], float], start: Array) -> Array:
 
 def _estimated_scales(n: int, setting: Setting, choice: Choice) -> Scales:
     """Guess σ₁ and σ₂ by degree: m² = T·(s/σ)² + r·Tκ², to search with."""
-    degrees = dict.fromkeys(setting.graph.degrees)
     if setting.budget is None or setting.rounds is None:
-        return dict.fromkeys(degrees, QUIET)
+        return dict.fromkeys(setting.degrees, QUIET)
     m = whole_ratio(setting.budget)
-    return {k: _estimate(n, setting, _mu(choice, k), m, setting.rounds) for k in degrees}
+    return {k: _estimate(n, setting, _mu(choice, k), m, setting.rounds) for k in setting.degrees}
 
 
 @lru_cache(maxsize=256)
@@ -398,7 +404,7 @@ def _calibrated_scales(n: int, setting: Setting, choice: Choice, budget: Budget)
         noise = calibrate(budget, step, setting.rounds or 1, setting.share)
         return noise.sigma1, noise.sigma2
 
-    return {degree: scales(degree) for degree in dict.fromkeys(setting.graph.degrees)}
+    return {degree: scales(degree) for degree in setting.degrees}
 
 
 def _bound(n: int, setting: Setting, choice: Choice, scales: Scales) -> ErrorBound:

@@ -11,8 +11,8 @@ WIDTH = 100
 WARNING = (
     "A worst-case bound: it holds for every population whose records have norm ≤ 1, so real data "
     "usually need far fewer records. On the made-up records (`synthetic`) a simulation needed "
-    "some 70 to 1,500 times fewer (docs/sample-size.md). Use it to compare settings and to see what the "
-    "noise adds, and a simulation (`ppadmm compare`) to plan."
+    "some 70 to 1,500 times fewer (docs/sample-size.md). Use it to compare settings and to see "
+    "what the noise adds, and a simulation (`ppadmm compare`) to plan."
 )
 STATEMENT = (
     "The error is of the expected {loss} loss, not of the error rate; the private model is the "
