@@ -1,0 +1,484 @@
+"""How many records are enough? Worst-case bounds on the expected loss, with explicit constants.
+
+A reference classifier has norm ≤ R. With probability ≥ 1 − ζ over records and noise, the expected
+loss of the trained model exceeds the reference's by at most (docs/sample-size.md has the proofs)
+
+    regularisation   ω·Λ·R²/2                                              Λ = λ̂/N
+    + estimation     ω·[2x·G²/(ΛM) + G·R·√(2 ln(1/ζ₁)/M)]                  M = N·n records
+    + convergence    G²/(2ηaT) + η·b̄·R²/T                                  T rounds on the network
+    + noise          what σ₁ and σ₂ add
+    + solver         what the residual β adds,
+
+with x the root of √x·e^{−(x−1)/2} = ζ₂, b̄ the mean degree, a the network's algebraic connectivity,
+and ω = 1/(2−φ): a fraction φ of the regulariser's curvature is spent on the noise. Theorem 1 is
+the pooled minimiser without noise (φ = 0, the first two parts), Theorem 2 is T rounds of PP-ADMM,
+averaged over all rounds and agents. Both hold for every Λ, η and φ, so those are chosen to make
+the bound small; the noise is that of the exact calibration.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy.optimize import brentq, minimize
+from scipy.special import chdtri, expit
+
+from ppadmm import checks
+from ppadmm.algorithms.settings import MAX_ROUNDS
+from ppadmm.errors import InfeasibleError, InputError
+from ppadmm.privacy import ADJACENCIES, Budget, Step, calibrate, perturbed_step
+from ppadmm.privacy.gaussian import gdp_ratio
+from ppadmm.problem import Graph, Logistic, Loss
+from ppadmm.typing import Array
+
+MOST_RECORDS = 10**13
+ROUNDS_SHARE = 0.1
+"""Share of the error that the default number of rounds leaves to convergence."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is public about a run, for a question about its size.
+
+    `rounds` None is the exact minimiser on the pooled records; `budget` None is no noise.
+    `regularisation` (λ̂) and `eta` are chosen where they are None.
+    """
+
+    features: int
+    graph: Graph
+    norm: float = 10.0
+    confidence: float = 0.95
+    rounds: int | None = None
+    budget: Budget | None = None
+    regularisation: float | None = None
+    eta: float | None = None
+    beta: float = 1e-8
+    share: float = 1e-3
+    adjacency: str = "replace-one"
+    loss: Loss = field(default_factory=Logistic)
+
+    def __post_init__(self) -> None:
+        checks.count("features", self.features)
+        checks.positive("norm", self.norm)
+        checks.probability("confidence", self.confidence)
+        checks.probability("beta", self.beta)
+        checks.probability("share", self.share)
+        checks.one_of("adjacency", self.adjacency, ADJACENCIES)
+        for name in ("regularisation", "eta"):
+            if getattr(self, name) is not None:
+                checks.positive(name, getattr(self, name))
+        if self.rounds is not None:
+            checks.count("rounds", self.rounds, at_most=MAX_ROUNDS)
+        elif self.budget is not None:
+            raise InputError("Expected a number of rounds with a privacy budget, got none.")
+
+    @property
+    def agents(self) -> int:
+        """N."""
+        return self.graph.size
+
+    @property
+    def mean_degree(self) -> float:
+        """b̄ = 2|E|/N."""
+        return 2.0 * len(self.graph.edges) / self.agents
+
+    @cached_property
+    def degrees(self) -> Counter[int]:
+        """How many agents have each number of neighbours."""
+        return Counter(self.graph.degrees)
+
+    @cached_property
+    def connectivity(self) -> float:
+        """a, the network's algebraic connectivity."""
+        return connectivity(self.graph)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The bound, split by what causes each part."""
+
+    regularisation: float
+    estimation: float
+    convergence: float = 0.0
+    noise: float = 0.0
+    solver: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """The bound."""
+        return math.fsum(asdict(self).values())
+
+
+@dataclass(frozen=True)
+class ErrorBound:
+    """A bound for n records per agent, with the settings that it holds for.
+
+    `sigma1` and `sigma2` are the largest over agents, 0 without noise; `eta` is 0 without rounds.
+    """
+
+    n: int
+    parts: Parts
+    regularisation: float
+    eta: float
+    rounds: int | None
+    sigma1: float
+    sigma2: float
+
+    @property
+    def total(self) -> float:
+        """The bound on the excess expected loss."""
+        return self.parts.total
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all figures, fit for JSON."""
+        return {
+            "records_per_agent": self.n,
+            "bound": self.total,
+            "parts": asdict(self.parts),
+            "regularisation": self.regularisation,
+            "eta": self.eta or None,
+            "rounds": self.rounds,
+            "sigma1": self.sigma1,
+            "sigma2": self.sigma2,
+        }
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Λ = λ̂/N, η and the fraction φ of the curvature that is spent on the noise."""
+
+    weight: float
+    eta: float = 0.0
+    phi: float = 0.0
+
+    @property
+    def omega(self) -> float:
+        """ω = 1/(2−φ)."""
+        return 1.0 / (2.0 - self.phi)
+
+
+Scales: TypeAlias = dict[int, tuple[float, float]]
+"""(σ₁, σ₂) by number of neighbours."""
+QUIET = (0.0, 0.0)
+
+
+def connectivity(graph: Graph) -> float:
+    """Return the second smallest eigenvalue of the Laplacian; 0 < a for a connected network."""
+    laplacian = np.diag([float(k) for k in graph.degrees])
+    for i, j in graph.edges:
+        laplacian[i, j] = laplacian[j, i] = -1.0
+    return float(np.linalg.eigvalsh(laplacian)[1])
+
+
+@lru_cache(maxsize=256)
+def chi_square_tail(zeta: float) -> float:
+    """Return the x ≥ 1 with √x·e^{−(x−1)/2} = ζ, rounded up (Lemma 3)."""
+    log = math.log(zeta)
+    root = brentq(lambda x: (math.log(x) - x + 1.0) / 2.0 - log, 1.0, 4.0 - 4.0 * log)
+    return float(root) * (1.0 + 1e-9)
+
+
+def error_bound(n: int, setting: Setting) -> ErrorBound:
+    """Return the smallest bound found for n records per agent.
+
+    Λ, η and φ are found with an estimate of the noise; the bound is then evaluated with the
+    exactly calibrated noise, so it holds however good the search was. Raises `InfeasibleError`
+    if no noise reaches the budget.
+    """
+    checks.count("records per agent", n, at_most=MOST_RECORDS)
+    choice = _search(n, setting)
+    if setting.budget is None:
+        return _bound(n, setting, choice, dict.fromkeys(setting.degrees, QUIET))
+    return _feasible(n, setting, choice, setting.budget)
+
+
+def records_needed(error: float, setting: Setting) -> ErrorBound:
+    """Return the bound at the smallest n (records per agent) found for which it is ≤ `error`.
+
+    A bisection over whole n that keeps, and returns, the end that is enough.
+    """
+    checks.positive("error", error)
+    _require_rounds(error, setting)
+    low, high = 0, 1
+    while (enough := _at_most(high, error, setting)) is None:
+        low, high = high, 2 * high
+        if high > MOST_RECORDS:
+            raise InfeasibleError(
+                f"Not even {MOST_RECORDS:.0e} records per agent bring the bound below {error:g}; "
+                "choose a larger error, another η or regularisation, or leave them open."
+            )
+    best = enough
+    while high - low > 1:
+        middle = (low + high) // 2
+        enough = _at_most(middle, error, setting)
+        low, high, best = (middle, high, best) if enough is None else (low, middle, enough)
+    return best
+
+
+def default_rounds(error: float, setting: Setting) -> int:
+    """Return T at which convergence alone takes a tenth of the error: floor(T)/error = 0.1."""
+    wanted = math.ceil(least_error(replace(setting, rounds=1)) / (ROUNDS_SHARE * error))
+    return min(max(wanted, 1), MAX_ROUNDS)
+
+
+def least_error(setting: Setting) -> float:
+    """Return what T rounds leave with any number of records: min over η of the convergence."""
+    if setting.rounds is None:
+        return 0.0
+    if setting.eta is not None:
+        return _convergence(setting, setting.eta)
+    scale = setting.loss.lipschitz * setting.norm / setting.rounds
+    return scale * math.sqrt(2.0 * setting.mean_degree / setting.connectivity)
+
+
+def statistical_parts(n: int, setting: Setting, choice: Choice, zetas: Array) -> Parts:
+    """Return regularisation and estimation (Theorem 1) at confidences ζ₁ and ζ₂."""
+    G, R, M = setting.loss.lipschitz, setting.norm, n * setting.agents
+    uniform = 2.0 * chi_square_tail(float(zetas[1])) * G * G / (choice.weight * M)
+    single = G * R * math.sqrt(-2.0 * math.log(zetas[0]) / M)
+    return Parts(
+        regularisation=choice.omega * choice.weight * R * R / 2.0,
+        estimation=choice.omega * (uniform + single),
+    )
+
+
+def noise_part(setting: Setting, choice: Choice, scales: Scales, zetas: Array) -> float:
+    """Return what both noises add (Theorem 2), at confidences ζ₃ (martingale) and ζ₄, ζ₅ (norms).
+
+    (1/N) Σᵢ [(1+ψΛ/μᵢ)·B²/μᵢ + (μᵢ+c₁/2+ψΛ)·X²] + 2τ²·ln(1/ζ₃)/(ψΛNT),
+    B = σ₁√(Q₁/T) + β, X² = σ₂²Q₂/T, Q the quantiles of χ² with dT degrees of freedom at ζ/N,
+    ψ = φ/2 and τ² = max(σ₁² + μ²σ₂²).
+    """
+    T, N = setting.rounds or 1, setting.agents
+    spent = choice.phi / 2.0 * choice.weight
+    lengths = [_mean_square(setting.features * T, float(z) / N) / T for z in zetas[1:]]
+    total = 0.0
+    for degree, times in setting.degrees.items():
+        mu, (sigma1, sigma2) = _mu(choice, degree), scales[degree]
+        first = (sigma1 * math.sqrt(lengths[0]) + setting.beta) ** 2
+        total += times * (1.0 + spent / mu) * first / mu
+        second = sigma2 * sigma2 * lengths[1]
+        total += times * (mu + setting.loss.smoothness / 2.0 + spent) * second
+    tau = max(s1 * s1 + (_mu(choice, k) * s2) ** 2 for k, (s1, s2) in scales.items())
+    return total / N - 2.0 * tau * math.log(zetas[0]) / (spent * N * T)
+
+
+def _parts(n: int, setting: Setting, choice: Choice, scales: Scales) -> Parts:
+    zeta = 1.0 - setting.confidence
+    if setting.rounds is None:
+        return statistical_parts(n, setting, choice, zeta * np.array([0.5, 0.5]))
+    quiet = setting.budget is None
+    zetas = zeta * np.array([0.5, 0.5] if quiet else [0.4, 0.4, 0.1, 0.05, 0.05])
+    noise = 0.0 if quiet else noise_part(setting, choice, scales, zetas[2:])
+    return replace(
+        statistical_parts(n, setting, choice, zetas),
+        convergence=_convergence(setting, choice.eta),
+        noise=noise,
+        solver=setting.beta**2 / (choice.phi * choice.weight),
+    )
+
+
+def _convergence(setting: Setting, eta: float) -> float:
+    """G²/(2ηaT) + η·b̄·R²/T."""
+    G, R, T = setting.loss.lipschitz, setting.norm, setting.rounds or 1
+    dual = G * G / (2.0 * eta * setting.connectivity)
+    return (dual + eta * setting.mean_degree * R * R) / T
+
+
+def _mu(choice: Choice, degree: int) -> float:
+    """μ = λ̂/N + 2η|B|."""
+    return choice.weight + 2.0 * choice.eta * degree
+
+
+@lru_cache(maxsize=256)
+def _mean_square(freedom: int, zeta: float) -> float:
+    """Return the (1−ζ)-quantile of χ²."""
+    return float(chdtri(freedom, zeta))
+
+
+def _search(n: int, setting: Setting) -> Choice:
+    """Minimise the bound over what is open among (Λ, η, φ), with the noise estimated."""
+    given, start = _given(setting), _start(n, setting)
+    free = [k for k, value in enumerate(given) if value is None]
+
+    def choice(point: Array) -> Choice:
+        values = start.copy()
+        values[free] = point
+        found = (math.exp(values[0]), math.exp(values[1]), float(expit(values[2])))
+        return Choice(*(f if g is None else g for f, g in zip(found, given, strict=True)))
+
+    def cost(point: Array) -> float:
+        at = choice(point)
+        return _parts(n, setting, at, _estimated_scales(n, setting, at)).total
+
+    return choice(_minimum(cost, start[free]))
+
+
+def _given(setting: Setting) -> list[float | None]:
+    """Return Λ, η and φ where they are given, and None where they are open."""
+    weight = None if setting.regularisation is None else setting.regularisation / setting.agents
+    return [weight, *((0.0, 0.0) if setting.rounds is None else (setting.eta, None))]
+
+
+def _start(n: int, setting: Setting) -> Array:
+    """Return (log Λ, log η, logit φ) that balance the largest parts."""
+    G, R, M = setting.loss.lipschitz, setting.norm, n * setting.agents
+    weight = 2.0 * G * math.sqrt(chi_square_tail((1.0 - setting.confidence) / 2.0) / M) / R
+    return np.array([math.log(weight), math.log(_start_eta(n, setting)), -3.0])
+
+
+def _start_eta(n: int, setting: Setting) -> float:
+    G, R, T = setting.loss.lipschitz, setting.norm, setting.rounds or 1
+    dual = G * G / (2.0 * setting.connectivity)
+    if setting.budget is not None:
+        m = whole_ratio(setting.budget)
+        variance = T * (2.0 * G / (n * m)) ** 2
+        dual += T * setting.features * variance / (2.0 * setting.mean_degree)
+    return math.sqrt(dual / setting.mean_degree) / R
+
+
+def _minimum(cost: Callable[[Array], float], start: Array) -> Array:
+    if not len(start):
+        return start
+    simplex = np.vstack([start, start + 0.5 * np.eye(len(start))])
+    options: Any = {"xatol": 1e-5, "fatol": 1e-10, "maxiter": 400, "initial_simplex": simplex}
+    found: Any = minimize(cost, start, method="Nelder-Mead", options=options)
+    return np.asarray(found.x)
+
+
+def _estimated_scales(n: int, setting: Setting, choice: Choice) -> Scales:
+    """Guess σ₁ and σ₂ by degree: m² = T·(s/σ)² + r·Tκ², to search with."""
+    if setting.budget is None or setting.rounds is None:
+        return dict.fromkeys(setting.degrees, QUIET)
+    m = whole_ratio(setting.budget)
+    return {k: _estimate(n, setting, _mu(choice, k), m, setting.rounds) for k in setting.degrees}
+
+
+@lru_cache(maxsize=256)
+def whole_ratio(budget: Budget) -> float:
+    """Return the Δ/σ of a Gaussian mechanism that spends the whole budget."""
+    return gdp_ratio(budget.epsilon, budget.delta)
+
+
+def _estimate(n: int, setting: Setting, mu: float, m: float, T: int) -> tuple[float, float]:
+    step = _step(n, setting, mu)
+    left = m * m - step.rank * T * step.kappa**2
+    ratio = math.sqrt(max(left, 1e-6 * m * m) / T)
+    return step.sensitivity / ratio, step.spread / (ratio * math.sqrt(setting.share))
+
+
+def _step(n: int, setting: Setting, mu: float) -> Step:
+    return perturbed_step(
+        lipschitz=setting.loss.lipschitz,
+        smoothness=setting.loss.smoothness,
+        n=n,
+        d=setting.features,
+        mu=mu,
+        beta=setting.beta,
+        adjacency=setting.adjacency,
+    )
+
+
+def _feasible(n: int, setting: Setting, choice: Choice, budget: Budget) -> ErrorBound:
+    """Calibrate exactly; an η that was chosen and cannot reach the budget is raised."""
+    for _ in range(40):
+        try:
+            return _bound(n, setting, choice, _calibrated_scales(n, setting, choice, budget))
+        except InfeasibleError:
+            if setting.eta is not None:
+                raise
+            choice = replace(choice, eta=2.0 * choice.eta)
+    raise InfeasibleError(
+        f"No η reaches ε = {budget.epsilon:g} at δ = {budget.delta:g} with {n} records per agent; "
+        "choose fewer rounds or a larger budget."
+    )
+
+
+def _calibrated_scales(n: int, setting: Setting, choice: Choice, budget: Budget) -> Scales:
+    def scales(degree: int) -> tuple[float, float]:
+        step = _step(n, setting, _mu(choice, degree))
+        noise = calibrate(budget, step, setting.rounds or 1, setting.share)
+        return noise.sigma1, noise.sigma2
+
+    return {degree: scales(degree) for degree in setting.degrees}
+
+
+def _bound(n: int, setting: Setting, choice: Choice, scales: Scales) -> ErrorBound:
+    return ErrorBound(
+        n=n,
+        parts=_parts(n, setting, choice, scales),
+        regularisation=choice.weight * setting.agents,
+        eta=choice.eta,
+        rounds=setting.rounds,
+        sigma1=max(sigma1 for sigma1, _ in scales.values()),
+        sigma2=max(sigma2 for _, sigma2 in scales.values()),
+    )
+
+
+def _at_most(n: int, error: float, setting: Setting) -> ErrorBound | None:
+    """Return the bound at n if it is at most `error`."""
+    try:
+        bound = error_bound(n, setting)
+    except InfeasibleError:
+        return None
+    return bound if bound.total <= error else None
+
+
+def _require_rounds(error: float, setting: Setting) -> None:
+    """Refuse a T that leaves more than the error whatever the number of records."""
+    least = least_error(setting)
+    if error <= least:
+        raise InputError(
+            f"Expected an error > {least:.3g}, which {setting.rounds} rounds leave with any number "
+            f"of records, got {error:g}; give more rounds or leave them and η open."
+        )
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Records per agent for one error: pooled, in T rounds without noise, and at each ε."""
+
+    error: float
+    setting: Setting
+    delta: float
+    pooled: ErrorBound
+    quiet: ErrorBound
+    private: dict[float, ErrorBound]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all figures, fit for JSON."""
+        setting = self.setting
+        return {
+            "worst_case_bound": True,
+            "error": self.error,
+            "loss": setting.loss.name,
+            "norm": setting.norm,
+            "confidence": setting.confidence,
+            "features": setting.features,
+            "agents": setting.agents,
+            "graph": setting.graph.name,
+            "delta": self.delta,
+            "pooled": self.pooled.to_dict(),
+            "without_noise": self.quiet.to_dict(),
+            "private": [
+                {"epsilon": e, **bound.to_dict(), "records_for_the_noise": bound.n - self.quiet.n}
+                for e, bound in self.private.items()
+            ],
+        }
+
+
+def answer(error: float, setting: Setting, epsilons: Iterable[float], delta: float) -> Answer:
+    """Return the records needed pooled, in the setting's rounds without noise, and at each ε."""
+    budgets = {epsilon: Budget(epsilon, delta) for epsilon in sorted(set(epsilons))}
+    return Answer(
+        error=error,
+        setting=setting,
+        delta=delta,
+        pooled=records_needed(error, replace(setting, rounds=None, eta=None)),
+        quiet=records_needed(error, setting),
+        private={e: records_needed(error, replace(setting, budget=b)) for e, b in budgets.items()},
+    )
