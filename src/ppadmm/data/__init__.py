@@ -7,23 +7,41 @@ Everything after a `Shard` may trust that ‖x‖ ≤ 1 and y = ±1.
 
 from ppadmm.data.draft import draft_schema
 from ppadmm.data.encode import normalise_rows
-from ppadmm.data.named import NAMES, Dataset, load
-from ppadmm.data.partition import even, shards, sized, split
+from ppadmm.data.named import NAMES, SOURCES, Dataset, Source, data_folder, load
+from ppadmm.data.partition import (
+    Deal,
+    Partition,
+    by_column,
+    deal,
+    dirichlet,
+    even,
+    shards,
+    sized,
+    split,
+)
 from ppadmm.data.schema import Categorical, Label, Numeric, Schema
 from ppadmm.data.shard import Matrix, Shard, Vector
 from ppadmm.data.tables import as_table, read_table
 
 __all__ = [
     "NAMES",
+    "SOURCES",
     "Categorical",
     "Dataset",
+    "Deal",
     "Label",
     "Matrix",
     "Numeric",
+    "Partition",
     "Schema",
     "Shard",
+    "Source",
     "Vector",
     "as_table",
+    "by_column",
+    "data_folder",
+    "deal",
+    "dirichlet",
     "draft_schema",
     "even",
     "load",
