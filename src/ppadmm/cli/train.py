@@ -170,7 +170,8 @@ def train(
         "data": data, "label": label, "schema": schema, "data_dir": data_dir, "agents": agents,
         "partition": partition, "graph": graph, "algorithm": algorithm, "loss": loss,
         "epsilon": epsilon, "delta": delta, "rounds": rounds, "eta": eta,
-        "regularisation": regularisation, "beta": beta, "calibration": calibration, "adjacency": adjacency, "solver": solver, "seed": seed,
+        "regularisation": regularisation, "beta": beta, "calibration": calibration,
+        "adjacency": adjacency, "solver": solver, "seed": seed,
     }  # fmt: skip
     tested = {"releases": releases, "statistic": statistic, "test": test, "share": test_share,
               "level": level}  # fmt: skip

@@ -21,6 +21,7 @@ from ppadmm.data.partition import (
 )
 from ppadmm.data.schema import Categorical, Label, Numeric, Schema
 from ppadmm.data.shard import Matrix, Shard, Vector
+from ppadmm.data.suggest import suggest_schema
 from ppadmm.data.tables import as_table, read_table
 
 __all__ = [
@@ -50,4 +51,5 @@ __all__ = [
     "shards",
     "sized",
     "split",
+    "suggest_schema",
 ]

@@ -34,7 +34,7 @@ def draft_schema(
     who knows the columns replaces them by public ones and confirms.
     """
     arrow = as_table(table)
-    label_ = _draft_label(column(arrow, label), label, missing)
+    label_ = draft_label(column(arrow, label), label, missing)
     for name in drop:
         column(arrow, name)
     names = [name for name in arrow.column_names if name != label and name not in drop]
@@ -77,7 +77,8 @@ def _refuse_mixed(text: Any, name: str, categories: list[str]) -> None:
         raise not_a_number(name, row, text[row].as_py())
 
 
-def _draft_label(cells: Any, name: str, missing: tuple[str, ...]) -> Label:
+def draft_label(cells: Any, name: str, missing: tuple[str, ...]) -> Label:
+    """Return the two classes of a label; the larger, or later by letter, is positive."""
     if pa.types.is_floating(cells.type):
         numbers(cells, name, missing)  # refuses NaN and infinity
     text, present = texts(cells, missing)

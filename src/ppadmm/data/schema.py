@@ -211,14 +211,14 @@ class Schema:
         """Return the text of a schema file, for a person to check and confirm."""
         # Strings, numbers, truth values and lists of strings are spelt alike in JSON and TOML.
         lines = [
-            f"confirmed = {_json(self.confirmed)}",
-            f"missing = {_json(self.missing)}",
-            *_toml_table("[label]", self.label),
+            f"confirmed = {spelt(self.confirmed)}",
+            f"missing = {spelt(self.missing)}",
+            *toml_table("[label]", self.label),
         ]
         for c in self.columns:
-            lines += _toml_table("[[columns]]", c)
+            lines += toml_table("[[columns]]", c)
         for c in self.agents:
-            lines += _toml_table("[[agents]]", c)
+            lines += toml_table("[[agents]]", c)
         return "\n".join(lines) + "\n"
 
     @classmethod
@@ -313,12 +313,14 @@ def _plain(part: Column | Label) -> dict[str, Any]:
     return {k: list(v) if isinstance(v, tuple) else v for k, v in vars(part).items()}
 
 
-def _json(value: object) -> str:
+def spelt(value: object) -> str:
+    """Return a text, number, truth value or list of texts as JSON and TOML both spell it."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         value = int(value)
     # TOML refuses a bare DEL, which JSON allows.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _toml_table(header: str, part: Column | Label) -> list[str]:
-    return ["", header, *(f"{key} = {_json(value)}" for key, value in _plain(part).items())]
+def toml_table(header: str, part: Column | Label) -> list[str]:
+    """Return the lines of a column or a label in a schema file."""
+    return ["", header, *(f"{key} = {spelt(value)}" for key, value in _plain(part).items())]
