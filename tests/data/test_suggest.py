@@ -205,7 +205,5 @@ def test_which_column_is_the_label_is_asked_with_what_might_be():
         suggest_toml(table.select(["age"]), None, "a.csv")
     with pytest.raises(DataError, match="no column 'sick'"):
         suggest_toml(table, "sick", "a.csv")
-    with pytest.raises(
-        DataError, match=r"No column of 'a\.csv' besides the label"
-    ):
+    with pytest.raises(DataError, match=r"No column of 'a\.csv' besides the label"):
         suggest_toml(table.select(["age", "ill"]), "ill", "a.csv")

@@ -148,27 +148,38 @@ def _suggest_bounds(
     cells: Any, name: str, missing: tuple[str, ...], everywhere: bool
 ) -> _Suggestion:
     values, present = numbers(cells, name, missing)
-    seen = np.unique(values[present])
+    values = values[present]
+    seen = np.unique(values)
     whole = bool((seen == np.round(seen)).all())
     if everywhere and whole and _looks_like_a_key(name, seen):
         return _Suggestion(None, ("another whole number in every record: an identifier",))
     apart = _stands_apart(seen)
-    kept = seen[seen != apart] if apart is not None else seen
-    few = whole and len(kept) <= MOST_CODES
-    low, high = (float(kept[0]), float(kept[-1])) if few else round_out(kept[0], kept[-1])
-    how = "Read off the records" if few else "Rounded outwards from the records"
-    remarks = [f"{how}, not public until confirmed."]
-    if few and set(kept) - {0.0, 1.0}:
-        codes = spelt([f"{value:.0f}" for value in kept])
-        remarks.append(f"If these are codes, write in place of low and high: categories = {codes}")
-    if apart is not None:
-        code = f"{apart:.0f}"
-        remarks.append(f'{code} stands apart: if it means missing, add "{code}" to missing above.')
-    if everywhere and whole:
-        remarks.append("Another value in every record: if it is an identifier, remove the column.")
-    if _has_long_tail(values[present & (values != apart)], low):
-        remarks.append('Most values are far below the highest: perhaps add scale = "log".')
-    return _Suggestion(Numeric(name, low, high), tuple(remarks))
+    values, seen = values[values != apart], seen[seen != apart]
+    few = whole and len(seen) <= MOST_CODES
+    low, high = (float(seen[0]), float(seen[-1])) if few else round_out(seen[0], seen[-1])
+    remarks = {
+        "Read off the records, not public until confirmed.": few,
+        "Rounded outwards from the records, not public until confirmed.": not few,
+        _may_be_codes(seen): few and bool(set(seen) - {0.0, 1.0}),
+        _may_be_missing(apart): apart is not None,
+        "Another value in every record: if it is an identifier, remove the column.": everywhere
+        and whole,
+        'Most values are far below the highest: perhaps add scale = "log".': _has_long_tail(
+            values - low
+        ),
+    }
+    applying = tuple(remark for remark, applies in remarks.items() if applies)
+    return _Suggestion(Numeric(name, low, high), applying)
+
+
+def _may_be_codes(seen: Vector) -> str:
+    codes = spelt([f"{value:.0f}" for value in seen[:MOST_CODES]])
+    return f"If these are codes, write in place of low and high: categories = {codes}"
+
+
+def _may_be_missing(value: float | None) -> str:
+    code = f"{value or 0.0:.0f}"
+    return f'{code} stands apart: if it means missing, add "{code}" to missing above.'
 
 
 def round_out(low: float, high: float) -> tuple[float, float]:
@@ -210,9 +221,8 @@ def _stands_apart(seen: Vector) -> float | None:
     return None
 
 
-def _has_long_tail(values: Vector, low: float) -> bool:
+def _has_long_tail(above: Vector) -> bool:
     """Whether nine in ten values lie in the lowest tenth of the range."""
-    above = values - low
     return bool(np.quantile(above, 0.9) < 0.1 * above.max())
 
 
