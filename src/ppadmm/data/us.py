@@ -1,8 +1,8 @@
 """US census microdata (ACS PUMS, Connecticut, 2018, 2019, 2021): who earns over 25,000 dollars.
 
 Codes and ranges are those of the Census Bureau's PUMS data dictionary, whose name of each variable
-stands beside its column; none was read off the records. Of the columns in the file these are not
-features: `person_weight` (the survey's, not the person's), `year` and `puma` (they may name the
+stands beside its column, or round numbers of ours where said so. Of the columns in the file these
+are not features: `person_weight` (the survey's, not the person's), `year` and `puma` (they may name the
 agents), `industry` (grouped by whoever made the file: there is no public list), and `hispanic`,
 `place_of_birth`, `parent_employment`, `speaks_english` and `marriages` (so that there are 58
 features, as in the paper).
@@ -53,8 +53,8 @@ _NUMERIC: tuple[Column, ...] = (
     Numeric("hours_per_week", 0, 99),  # WKHP, 99 and more; 0 who did not work
     Numeric("family_size", 1, 10),  # NPF goes to 20: a round number, larger ones clipped
     Numeric("children", 0, 10),  # NOC goes to 19: as above
-    Numeric("public_assistance_income", 0, 30_000, "log"),  # PAP
-    Numeric("social_security_income", 0, 50_000),  # SSP
+    Numeric("public_assistance_income", 0, 30_000, "log"),  # PAP: a round number
+    Numeric("social_security_income", 0, 50_000),  # SSP: a round number
 )
 
 
@@ -71,7 +71,8 @@ _GROUPS: tuple[Column, ...] = (
     _codes("military", 4),  # MIL
     _codes("race", 9),  # RAC1P
 )
-# The 26 areas into which the Bureau divided Connecticut from 2012 to 2021.
+# The Bureau's 26 areas of Connecticut (PUMA of 2010, in use until 2021). They are published
+# geography; this list was copied from the file, for want of the Bureau's own to compare with.
 _AREAS = (
     "00100 00101 00102 00103 00104 00105 00300 00301 00302 00303 00304 00305 00306 00500 00700 "
     "00900 00901 00902 00903 00904 00905 00906 01100 01101 01300 01500"
