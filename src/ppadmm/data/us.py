@@ -2,10 +2,10 @@
 
 Codes and ranges are those of the Census Bureau's PUMS data dictionary, whose name of each variable
 stands beside its column, or round numbers of ours where said so. Of the columns in the file these
-are not features: `person_weight` (the survey's, not the person's), `year` and `puma` (they may name the
-agents), `industry` (grouped by whoever made the file: there is no public list), and `hispanic`,
-`place_of_birth`, `parent_employment`, `speaks_english` and `marriages` (so that there are 58
-features, as in the paper).
+are not features: `person_weight` (the survey's, not the person's), `year` and `puma` (they may
+name the agents), `industry` (grouped by whoever made the file: there is no public list), and
+`hispanic`, `place_of_birth`, `parent_employment`, `speaks_english` and `marriages` (so that there
+are 58 features, as in the paper).
 """
 
 from pathlib import Path
