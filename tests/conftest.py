@@ -1,6 +1,9 @@
 """Small problems that every part of the suite shares."""
 
+import json
 import os
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +31,39 @@ def data_dir():
     if not folder or not Path(folder).is_dir():
         pytest.skip("PPADMM_DATA names no folder with the real data sets")
     return folder
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command left: exit code, standard output and standard error."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self):
+        assert self.code == 0, self.err
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def command(capsys, monkeypatch, tmp_path):
+    """Run the command line in this process, in an empty folder, without PPADMM_DATA."""
+    from ppadmm.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PPADMM_DATA", raising=False)
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["ppadmm", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        captured = capsys.readouterr()
+        return Outcome(int(end.value.code or 0), captured.out, captured.err)
+
+    return run
 
 
 def random_shard(n=60, d=5, seed=0, sparse=False, classes=2):

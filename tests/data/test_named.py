@@ -1,10 +1,14 @@
 import gzip
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
@@ -12,6 +16,7 @@ import ppadmm.data
 from ppadmm.data import NAMES, Dataset, Numeric, Schema, Shard, draft_schema, load, split
 from ppadmm.errors import DataError, InputError
 
+SAMPLED = [1, 6, 7, 8, 9]
 FOLDER = Path(os.environ.get("PPADMM_DATA", "/nowhere"))
 
 
@@ -22,6 +27,7 @@ def needs(*files):
 
 needs_adult = needs("adult.data", "adult.test")
 needs_brazil = needs("ipums_brazil.dat")
+needs_us = needs("us_acs.csv")
 
 
 @pytest.fixture(scope="module")
@@ -113,9 +119,101 @@ def test_brazil_bounds_clip_few_values():
         assert ((values < c.low) | (values > c.high)).mean() < 0.05
 
 
+@pytest.fixture(scope="module")
+def us_data():
+    return load("us")
+
+
+@needs_us
+def test_us_facts(us_data):
+    assert (us_data.n, us_data.d, us_data.train_records) == (40_000, 59, 35_000)
+    # 58.5 % of the 92,368 are positive; a sample of 40,000 is within 4 standard deviations of it
+    assert abs((us_data.y > 0).mean() - 0.585) < 4 * (0.585 * 0.415 / 40_000) ** 0.5
+    assert us_data.schema.confirmed
+    Shard(us_data.X, us_data.y)
+
+
+@needs_us
+def test_the_whole_us_file_has_the_share_of_positives_that_is_known():
+    from ppadmm.data.us import us_file
+
+    income = ppadmm.data.read_table(us_file(FOLDER))["income"].to_numpy()
+    assert len(income) == 92_368
+    assert round((income > 25_000).mean(), 3) == 0.585
+
+
+@needs_us
+def test_us_can_be_learnt_without_privacy(us_data):
+    from sklearn.linear_model import LogisticRegression
+
+    train, test = split(us_data, 0)
+    model = LogisticRegression(C=100, max_iter=2000, fit_intercept=False)
+    model.fit(us_data.X[train], us_data.y[train])
+    assert 0.13 < 1 - model.score(us_data.X[test], us_data.y[test]) < 0.16
+
+
+@needs_us
+def test_us_uses_the_dictionary_and_not_the_records(us_data):
+    used = (us_data.X != 0).any(axis=0)
+    unused = [n for n, u in zip(us_data.schema.feature_names, used, strict=True) if not u]
+    assert unused == ["race=4"]  # Alaska Native alone: on the public list, in no record
+    for c in us_data.schema.columns:
+        if isinstance(c, Numeric):
+            values = us_data.table[c.name].drop_null().cast("float64").to_numpy()
+            assert ((values < c.low) | (values > c.high)).mean() < 0.01
+
+
+def test_the_us_sample_is_fixed():
+    from ppadmm.data.us import sample
+
+    chosen = sample(92_368)
+    assert len(set(chosen)) == 40_000
+    assert (np.diff(chosen) > 0).all()
+    assert chosen[:5].tolist() == SAMPLED
+    assert chosen[-1] < 92_368
+
+
+def us_csv(folder, name="us_acs.csv", **columns):
+    from ppadmm.data.us import US
+
+    rows = 5
+    table = {c.name: [1] * rows for c in US.columns} | {"year": ["2018"] * rows}
+    table |= {"puma": ["00100"] * rows, "income": [30_000.0] * rows} | columns
+    pa.csv.write_csv(pa.table(table), folder / name)
+
+
+def test_a_us_file_of_another_size_is_refused(tmp_path):
+    us_csv(tmp_path)
+    with pytest.raises(DataError, match=r"Expected 92,368 records.*got 5; make the file again"):
+        load("us", data_dir=tmp_path)
+
+
+def test_a_us_file_is_sampled_and_labelled(tmp_path, monkeypatch):
+    from ppadmm.data import us
+
+    monkeypatch.setattr(us, "FILE_RECORDS", 5)
+    monkeypatch.setattr(us, "RECORDS", 4)
+    monkeypatch.setitem(
+        ppadmm.data.named.SOURCES, "us", replace(ppadmm.data.SOURCES["us"], train_records=3)
+    )
+    us_csv(tmp_path, income=[25_000.0, 25_000.01, 0.0, -5.0, 1e6])
+    data = load("us", data_dir=tmp_path)
+    everyone = np.array([-1, 1, -1, -1, 1.0])
+    assert data.y.tolist() == everyone[us.sample(5)].tolist()
+    assert data.table["puma"].to_pylist() == ["00100"] * 4
+    us_csv(tmp_path, income=[1.0, None, None, None, 1.0])
+    with pytest.raises(DataError, match=r"'income', sampled row . is missing"):
+        load("us", data_dir=tmp_path)
+
+
 @pytest.mark.parametrize(
     ("name", "where"),
-    [("adult", "UCI.*OpenML"), ("adult-onehot", "UCI.*OpenML"), ("brazil", "IPUMS.*register")],
+    [
+        ("adult", "UCI.*OpenML.*data fetch adult"),
+        ("adult-onehot", "UCI.*OpenML"),
+        ("us", "Census Bureau.*data fetch us"),
+        ("brazil", "IPUMS.*register.*data fetch brazil"),
+    ],
 )
 def test_absent_files_say_what_is_needed_and_where_it_is(tmp_path, monkeypatch, name, where):
     monkeypatch.delenv("PPADMM_DATA", raising=False)
@@ -175,6 +273,48 @@ def load_table(file):
     return ppadmm.data.read_table(file)
 
 
+RICH = Schema(
+    (Numeric("age", 0, 100), ppadmm.data.Categorical("group", ("a", "b"))),
+    ppadmm.data.Label("rich", ("1",), ("0",)),
+)
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table, dict])
+def test_a_frame_is_as_good_as_a_file(file, make):
+    frame = make(load_table(file).to_pydict())
+    from_file, from_frame = load(file, schema=RICH), load(frame, schema=RICH)
+    assert np.array_equal(from_frame.X, from_file.X)
+    assert np.array_equal(from_frame.y, from_file.y)
+    assert (from_frame.name, from_frame.train_records) == ("data frame", 8)
+    assert from_frame.schema.confirmed
+    assert not load(frame, label="rich").schema.confirmed
+    assert load(frame, label="rich", drop=["group"]).d == 2
+
+
+def test_a_frame_needs_a_label_and_records(file):
+    frame = load_table(file).to_pandas()
+    with pytest.raises(InputError, match="Which column of the data frame is the label"):
+        load(frame)
+    with pytest.raises(InputError, match="label is 'rich', not 'age'"):
+        load(frame, schema=RICH, label="age")
+    with pytest.raises(DataError, match="data frame holds no records"):
+        load(frame.iloc[:0], schema=RICH)
+    with pytest.raises(DataError, match=r"Expected a pandas or polars frame.*got int"):
+        load(3, label="rich")
+
+
+def test_the_holder_of_a_record_is_no_drafted_feature_and_stays_text(tmp_path):
+    rows = [f"{20 + i},0{i % 2 + 1},{i % 3 % 2}" for i in range(10)]
+    (tmp_path / "a.csv").write_text("\n".join(["age,site,rich", *rows]) + "\n")
+    data = load(tmp_path / "a.csv", label="rich", holder="site")
+    assert data.schema.feature_names == ("age", "intercept")
+    assert set(data.table["site"].to_pylist()) == {"01", "02"}
+    listed = Schema((ppadmm.data.Categorical("site", ("01", "02")),), RICH.label)
+    assert load(tmp_path / "a.csv", schema=listed, holder="site").d == 3
+    with pytest.raises(DataError, match="no column 'town'"):
+        load(tmp_path / "a.csv", label="rich", holder="town")
+
+
 def test_a_schema_keeps_leading_zeros_of_categories(tmp_path):
     (tmp_path / "a.csv").write_text("zip,y\n01,1\n02,0\n01,0\n")
     label = ppadmm.data.Label("y", ("1",), ("0",))
@@ -213,9 +353,21 @@ def test_a_file_of_one_class_is_refused(tmp_path):
 
 def test_public_names():
     assert set(ppadmm.data.__all__) == {
-        *("NAMES", "Dataset", "load", "even", "shards", "sized", "split"),
+        *("NAMES", "SOURCES", "Dataset", "Source", "data_folder", "load"),
+        *(
+            "Deal",
+            "Partition",
+            "by_column",
+            "deal",
+            "dirichlet",
+            "even",
+            "shards",
+            "sized",
+            "split",
+        ),
         *("as_table", "read_table"),
-        *("Categorical", "Classes", "Label", "Numeric", "Schema", "Target", "draft_schema"),
+        *("Categorical", "Classes", "Label", "Numeric", "Schema", "Target"),
+        *("draft_schema", "suggest_schema"),
         *("Matrix", "Shard", "Vector", "normalise_rows"),
     }
     assert all(hasattr(ppadmm.data, name) for name in ppadmm.data.__all__)

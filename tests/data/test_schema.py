@@ -273,3 +273,37 @@ def test_an_absent_or_binary_schema_file_is_explained(tmp_path):
 def test_from_dict_refuses_what_is_not_a_schema(content):
     with pytest.raises(DataError):
         Schema.from_dict(content)
+
+
+AGENTS = Schema(SCHEMA.columns, SCHEMA.label, agents=(Categorical("hospital", ("north", "south")),))
+
+
+def test_agents_are_no_features_and_travel_with_the_schema(tmp_path):
+    assert AGENTS.feature_names == SCHEMA.feature_names
+    assert AGENTS.digest() != SCHEMA.digest()
+    assert "agents" not in SCHEMA.to_dict()
+    (tmp_path / "s.toml").write_text(AGENTS.to_toml())
+    assert Schema.from_toml(tmp_path / "s.toml") == AGENTS
+
+
+def test_public_values_come_from_agents_and_categorical_columns():
+    assert AGENTS.public_values("hospital") == ("north", "south")
+    assert SCHEMA.public_values("hospital") is None
+    for c in SCHEMA.columns:
+        expected = c.categories if isinstance(c, Categorical) else None
+        assert SCHEMA.public_values(c.name) == expected
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ('[[agents]]\nname = "age"\ncategories = ["1"]', "'age' is listed twice"),
+        ('[[agents]]\nname = "site"', "an agents column 'site', categories is missing"),
+        ('[agents]\nname = "site"', r"agents to be a list of tables \(\[\[agents\]\]\)"),
+        ('[[agents]]\nname = "site"\ncategories = []', "at least 1 value"),
+    ],
+)
+def test_malformed_agents_are_explained(tmp_path, more, message):
+    (tmp_path / "s.toml").write_text(GOOD + more)
+    with pytest.raises(DataError, match=message):
+        Schema.from_toml(tmp_path / "s.toml")

@@ -1,3 +1,4 @@
+import datetime
 import gzip
 import subprocess
 import sys
@@ -5,11 +6,13 @@ import types
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ppadmm.data import as_table, read_table
+from ppadmm.data import Categorical, Numeric, as_table, read_table
+from ppadmm.data.columns import column, texts
 from ppadmm.errors import DataError
 
 CSV = b"age, colour,code,flag\n1,red,01,true\n?,blue,02,false\n,,03,true\n"
@@ -53,7 +56,7 @@ def test_parquet(tmp_path, name):
         ("a.csv", b"x,y\n1,2,3\n", "Cannot read .* as csv: .*Expected 2 columns"),
         ("a.csv", b"\n\n", "Cannot read .* as csv"),
         ("a.csv.gz", b"not zipped", "Cannot read .* as csv"),
-        ("a.csv.gz", gzip.compress(b"x\n" * 99999)[:80], "Cannot read|holds no records"),
+        ("a.csv.gz", gzip.compress(b"x\n" * 99999, mtime=0)[:80], "Cannot read|holds no records"),
         ("a.parquet", b"not parquet", "Cannot read .* as parquet"),
         ("a.pq", b"", "is empty"),
         ("a.xlsx", b"...", "Cannot tell the format"),
@@ -85,13 +88,97 @@ def test_frames_become_tables():
     assert as_table({"x": np.array([1.0, np.nan])})["x"].null_count == 0
 
 
-def test_polars_frames_give_their_own_arrow_table():
-    class Frame:
-        def to_arrow(self):
-            return pa.table({"x": pa.array(["a"], pa.large_string())})
+def cells(frame, name):
+    """A column as text, as the encoder sees it; None where it is missing."""
+    text, present = texts(column(as_table(frame), name), ("", "?"))
+    return [t if p else None for t, p in zip(text.to_pylist(), present, strict=True)]
 
-    Frame.__module__ = "polars.dataframe.frame"
-    assert as_table(Frame())["x"].to_pylist() == ["a"]
+
+PANDAS = pd.DataFrame(
+    {
+        "category": pd.Categorical(["a", None, "b"]),
+        "code": pd.Categorical([1, 2, None]),
+        "Int64": pd.array([1, None, 3], dtype="Int64"),
+        "Float64": pd.array([1.5, None, 2.0], dtype="Float64"),
+        "boolean": pd.array([True, None, False], dtype="boolean"),
+        "bool": [True, False, True],
+        "string": pd.array(["x", None, " y "], dtype="string"),
+        "object": pd.Series(["x", np.nan, "y"], dtype=object),
+        "arrow": pd.Series([1, 2, None], dtype="int64[pyarrow]"),
+    }
+)
+POLARS = pl.DataFrame(
+    {
+        "category": pl.Series(["a", None, "b"], dtype=pl.Categorical),
+        "enum": pl.Series(["a", None, "b"], dtype=pl.Enum(["b", "a"])),
+        "int": [1, None, 3],
+        "float": [1.5, None, 2.0],
+        "bool": [True, None, False],
+        "string": ["x", None, " y "],
+        "decimal": pl.Series(["1.10", None, "2"]).cast(pl.Decimal(10, 2)),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("frame", "name", "expected"),
+    [
+        (PANDAS, "category", ["a", None, "b"]),
+        (PANDAS, "code", ["1", "2", None]),
+        (PANDAS, "Int64", ["1", None, "3"]),
+        (PANDAS, "Float64", ["1.5", None, "2"]),
+        (PANDAS, "boolean", ["true", None, "false"]),
+        (PANDAS, "bool", ["true", "false", "true"]),
+        (PANDAS, "string", ["x", None, "y"]),
+        (PANDAS, "object", ["x", None, "y"]),
+        (PANDAS, "arrow", ["1", "2", None]),
+        (POLARS, "category", ["a", None, "b"]),
+        (POLARS, "enum", ["a", None, "b"]),
+        (POLARS, "int", ["1", None, "3"]),
+        (POLARS, "float", ["1.5", None, "2"]),
+        (POLARS, "bool", ["true", None, "false"]),
+        (POLARS, "string", ["x", None, "y"]),
+        (POLARS, "decimal", ["1.10", None, "2.00"]),
+    ],
+)
+def test_every_kind_of_column_in_a_frame(frame, name, expected):
+    assert cells(frame, name) == expected
+
+
+DAY = datetime.date(2020, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"when": pd.to_datetime(["2020-01-01"])}),
+        pd.DataFrame({"when": pd.Series([DAY], dtype=object)}),
+        pd.DataFrame({"when": pd.Categorical(pd.to_datetime(["2020-01-01"]))}),
+        pd.DataFrame({"when": pd.to_timedelta([1], unit="s")}),
+        pl.DataFrame({"when": [DAY]}),
+        pl.DataFrame({"when": [datetime.datetime(2020, 1, 1)]}),
+        pl.DataFrame({"when": [datetime.time(1)]}),
+    ],
+    ids=lambda frame: f"{type(frame).__module__[:6]}-{frame['when'].dtype}",
+)
+def test_dates_are_refused_as_numbers_and_as_categories(frame):
+    for c in (Numeric("when", 0, 1), Categorical("when", ("2020-01-01",))):
+        with pytest.raises(DataError, match=r"'when' holds .*turn the dates into a number"):
+            c.slot(as_table(frame), ())
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pl.DataFrame({"x": [[1], [2]]}),
+        pd.DataFrame({"x": pd.interval_range(0, 2)}),
+        pd.DataFrame({"x": pd.period_range("2020", periods=2, freq="M")}),
+        pl.DataFrame({"x": [b"a", b"b"]}),
+    ],
+)
+def test_what_is_neither_number_nor_text_is_refused(frame):
+    with pytest.raises(DataError, match=r"'x' holds .*neither numbers nor text; convert it"):
+        column(as_table(frame), "x")
 
 
 @pytest.mark.parametrize(
@@ -99,6 +186,10 @@ def test_polars_frames_give_their_own_arrow_table():
     [
         ([1, 2], "Expected a pandas or polars frame.*got list"),
         (types.SimpleNamespace(), "got SimpleNamespace"),
+        (pl.LazyFrame({"x": [1]}), "call .collect"),
+        (pl.Series([1]), "got Series"),
+        (pd.Series([1]), "got Series"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "Duplicate column names"),
         ({"x": [1], "y": [1, 2]}, "Cannot turn the data into a table"),
         ({"x": 3}, "Cannot turn the data into a table"),
         (pd.DataFrame({"x": [1, "a"]}), "Cannot turn the data into a table"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from ppadmm.errors import PpadmmError
+from ppadmm.errors import InputError, PpadmmError
 
 ALGORITHM_NAMES = "pp, ipp, dvp, m-admm, r-admm, gradient, one-shot, centralised, non-private"
 
@@ -31,6 +31,15 @@ def numbers(name: str, text: str) -> tuple[float, ...]:
     from ppadmm import checks
 
     return tuple(checks.positive(name, word) for word in text.split(","))  # type: ignore[arg-type]
+
+
+def agents_or_column(agents: int | None, partition: str | None) -> None:
+    """Refuse a number of agents where a column says who they are."""
+    if agents is not None and (partition or "").startswith("column:"):
+        raise InputError(
+            f"With --partition {partition} the number of agents follows from the column; leave "
+            "--agents out."
+        )
 
 
 @contextmanager

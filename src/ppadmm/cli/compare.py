@@ -5,7 +5,14 @@ from typing import Annotated
 import typer
 
 from ppadmm.cli.app import app
-from ppadmm.cli.common import ALGORITHM_NAMES, interruptible, numbers, progress, show
+from ppadmm.cli.common import (
+    ALGORITHM_NAMES,
+    agents_or_column,
+    interruptible,
+    numbers,
+    progress,
+    show,
+)
 
 
 @app.command()
@@ -26,7 +33,8 @@ def compare(
     delta: Annotated[float, typer.Option(metavar="δ", help="δ of every budget.")] = 1e-4,
     label: Annotated[str | None, typer.Option(metavar="NAME", help="As for train.")] = None,
     data_dir: Annotated[str | None, typer.Option(metavar="DIR", help="As for train.")] = None,
-    agents: Annotated[int, typer.Option(metavar="N", help="Number of agents.")] = 5,
+    agents: Annotated[int | None, typer.Option(metavar="N", help="Number of agents [5].")] = None,
+    partition: Annotated[str, typer.Option(metavar="HOW", help="As for train.")] = "even",
     graph: Annotated[str, typer.Option(metavar="KIND", help="As for train.")] = "erdos-renyi",
     loss: Annotated[str, typer.Option(metavar="NAME", help="As for train.")] = "logistic",
     multiclass: Annotated[str, typer.Option(metavar="NAME", help="As for train.")] = "auto",
@@ -47,11 +55,13 @@ def compare(
     from ppadmm.experiments.compare import compare as run
     from ppadmm.reports.tables import comparison
 
+    agents_or_column(agents, partition)
     names = tuple(ALGORITHMS) if algorithms == "all" else tuple(algorithms.split(","))
     with interruptible():
         grid = Grid(
             data=data, algorithms=names, epsilons=numbers("epsilons", epsilons), delta=delta,
-            seeds=seeds, splits=splits, agents=agents, graph=graph, loss=loss, label=label,
+            seeds=seeds, splits=splits, agents=5 if agents is None else agents, partition=partition,
+            graph=graph, loss=loss, label=label,
             data_dir=data_dir, calibration=calibration, rounds=rounds, eta=eta, beta=beta,
             multiclass=multiclass,
         )  # fmt: skip

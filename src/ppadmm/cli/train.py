@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ppadmm.cli.app import app
-from ppadmm.cli.common import ALGORITHM_NAMES, counts, interruptible, numbers, progress, show
+from ppadmm.cli.common import (
+    ALGORITHM_NAMES,
+    agents_or_column,
+    counts,
+    interruptible,
+    numbers,
+    progress,
+    show,
+)
 
 if TYPE_CHECKING:
     from ppadmm.algorithms.settings import Speaking
@@ -19,8 +27,8 @@ def train(
         typer.Argument(
             metavar="DATA",
             show_default=False,
-            help="synthetic (made-up records, no file needed), adult, adult-onehot, brazil, or a "
-            "CSV or Parquet file [synthetic].",
+            help="synthetic (made-up records, no file needed), adult, adult-onehot, us, brazil, "
+            "or a CSV or Parquet file [synthetic].",
         ),
     ] = "synthetic",
     label: Annotated[
@@ -36,10 +44,18 @@ def train(
     ] = None,
     data_dir: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="Folder of adult and brazil [$PPADMM_DATA]."),
+        typer.Option(metavar="DIR", help="Folder of the named data sets [$PPADMM_DATA]."),
     ] = None,
     agents: Annotated[
-        int | None, typer.Option(metavar="N", help="Agents that share the records evenly [5].")
+        int | None, typer.Option(metavar="N", help="Agents that share the records [5].")
+    ] = None,
+    partition: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW",
+            help="Who holds which record: even, column:NAME (an agent for each value of a "
+            "column), or dirichlet:ALPHA (skewed labels, a simulation, NOT private) [even].",
+        ),
     ] = None,
     graph: Annotated[
         str | None,
@@ -159,13 +175,15 @@ def train(
 
     given = {
         "data": data, "label": label, "schema": schema, "data_dir": data_dir, "agents": agents,
-        "graph": graph, "algorithm": algorithm, "loss": loss, "epsilon": epsilon, "delta": delta,
-        "rounds": rounds, "eta": eta, "regularisation": regularisation, "beta": beta,
-        "calibration": calibration, "adjacency": adjacency, "solver": solver, "seed": seed,
+        "partition": partition, "graph": graph, "algorithm": algorithm, "loss": loss,
+        "epsilon": epsilon, "delta": delta, "rounds": rounds, "eta": eta,
+        "regularisation": regularisation, "beta": beta, "calibration": calibration,
+        "adjacency": adjacency, "solver": solver, "seed": seed,
         "multiclass": multiclass,
     }  # fmt: skip
     tested = {"releases": releases, "statistic": statistic, "test": test, "share": test_share,
               "level": level}  # fmt: skip
+    agents_or_column(agents, partition)
     with interruptible():
         each = {
             "epsilons": None if epsilons is None else numbers("epsilons", epsilons),

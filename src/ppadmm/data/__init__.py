@@ -7,25 +7,44 @@ Everything after a `Shard` may trust that ‖x‖ ≤ 1 and that y is one of the
 
 from ppadmm.data.draft import draft_schema
 from ppadmm.data.encode import normalise_rows
-from ppadmm.data.named import NAMES, Dataset, load
-from ppadmm.data.partition import even, shards, sized, split
+from ppadmm.data.named import NAMES, SOURCES, Dataset, Source, data_folder, load
+from ppadmm.data.partition import (
+    Deal,
+    Partition,
+    by_column,
+    deal,
+    dirichlet,
+    even,
+    shards,
+    sized,
+    split,
+)
 from ppadmm.data.schema import Categorical, Classes, Label, Numeric, Schema, Target
 from ppadmm.data.shard import Matrix, Shard, Vector
+from ppadmm.data.suggest import suggest_schema
 from ppadmm.data.tables import as_table, read_table
 
 __all__ = [
     "NAMES",
+    "SOURCES",
     "Categorical",
     "Classes",
     "Dataset",
+    "Deal",
     "Label",
     "Matrix",
     "Numeric",
+    "Partition",
     "Schema",
     "Shard",
+    "Source",
     "Target",
     "Vector",
     "as_table",
+    "by_column",
+    "data_folder",
+    "deal",
+    "dirichlet",
     "draft_schema",
     "even",
     "load",
@@ -34,4 +53,5 @@ __all__ = [
     "shards",
     "sized",
     "split",
+    "suggest_schema",
 ]

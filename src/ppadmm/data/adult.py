@@ -1,6 +1,7 @@
 """UCI Adult (census income, 1994): who earns more than 50,000 dollars a year."""
 
 import gzip
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from ppadmm.errors import DataError
 RECORDS, TRAIN_RECORDS = 48_842, 35_000
 HELP = (
     "Adult needs adult.data and adult.test (plain or .gz) from the UCI repository, or OpenML's "
-    '"adult" version 2 saved as adult.csv or adult.parquet'
+    '"adult" version 2 saved as adult.csv or adult.parquet; `ppadmm data fetch adult` gets them'
 )
+UCI_FILES = ("adult.data", "adult.test")
 _SINGLE = ("adult.csv", "adult.csv.gz", "adult.parquet")
 
 NAMES = (
@@ -71,7 +73,7 @@ _FOUR_GROUPS: tuple[Column, ...] = (
     ),
     _group("relationship", "Wife Own-child Husband Not-in-family Other-relative Unmarried"),
 )
-_OTHER_GROUPS: tuple[Column, ...] = (
+_OTHER_GROUPS = (
     _group(
         "education",
         "Bachelors Some-college 11th HS-grad Prof-school Assoc-acdm Assoc-voc 9th 7th-8th 12th "
@@ -91,7 +93,7 @@ _OTHER_GROUPS: tuple[Column, ...] = (
 )
 _LABEL = Label("income", positive=(">50K", ">50K."), negative=("<=50K", "<=50K."))
 
-ADULT = Schema(_NUMERIC + _FOUR_GROUPS, _LABEL)
+ADULT = Schema(_NUMERIC + _FOUR_GROUPS, _LABEL, agents=_OTHER_GROUPS)
 """6 numeric + one-hot 8 + 7 + 14 + 6 = 41 features, and the intercept."""
 
 ADULT_ONEHOT = Schema(_NUMERIC + _FOUR_GROUPS + _OTHER_GROUPS, _LABEL)
@@ -100,10 +102,11 @@ ADULT_ONEHOT = Schema(_NUMERIC + _FOUR_GROUPS + _OTHER_GROUPS, _LABEL)
 
 def read_adult(folder: Path) -> Any | None:
     """Read all 48,842 records, or None where the files are not in `folder`."""
-    table = _uci(folder)
-    if table is None:
-        table = _openml(folder)
-    if table is not None and table.num_rows != RECORDS:
+    files = adult_files(folder)
+    if files is None:
+        return None
+    table = _uci(files) if len(files) > 1 else _openml(files[0])
+    if table.num_rows != RECORDS:
         raise DataError(
             f"Expected {RECORDS:,} Adult records in {str(folder)!r}, got {table.num_rows:,}; "
             "download the files again."
@@ -111,31 +114,41 @@ def read_adult(folder: Path) -> Any | None:
     return table
 
 
-def _uci(folder: Path) -> Any | None:
-    files = [_plain_or_gz(folder, name) for name in ("adult.data", "adult.test")]
-    if None in files:
-        return None
-    return _parse(b"".join(_content(file) for file in files if file))
+def adult_files(folder: Path) -> list[Path] | None:
+    """Return adult.data and adult.test, else the one file of OpenML, else None."""
+    pair = [plain_or_gz(folder, name) for name in UCI_FILES]
+    found = [file for file in pair if file is not None]
+    if len(found) == len(pair):
+        return found
+    single = next((folder / name for name in _SINGLE if (folder / name).is_file()), None)
+    return None if single is None else [single]
 
 
-def _openml(folder: Path) -> Any | None:
-    file = next((folder / name for name in _SINGLE if (folder / name).is_file()), None)
-    if file is None:
-        return None
+def _uci(files: list[Path]) -> Any:
+    return _parse(b"".join(_content(file) for file in files))
+
+
+def _openml(file: Path) -> Any:
     table = read_table(file)
     return table.rename_columns(["income" if n == "class" else n for n in table.column_names])
 
 
-def _plain_or_gz(folder: Path, name: str) -> Path | None:
+def plain_or_gz(folder: Path, name: str) -> Path | None:
+    """Return the file `name` or `name`.gz in `folder`, if one is there."""
     return next((f for f in (folder / name, folder / f"{name}.gz") if f.is_file()), None)
+
+
+def unzipped(file: Path) -> bytes:
+    """Return the bytes of a plain or .gz file."""
+    try:
+        return gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"Cannot read {str(file)!r}: {error}.") from None
 
 
 def _content(file: Path) -> bytes:
     """Return the records as lines, without the comment at the head of adult.test."""
-    try:
-        raw = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
-    except (OSError, EOFError) as error:
-        raise DataError(f"Cannot read {str(file)!r}: {error}.") from None
+    raw = unzipped(file)
     return b"".join(
         line.strip() + b"\n" for line in raw.splitlines() if line.strip() and line[:1] != b"|"
     )

@@ -15,8 +15,18 @@ import pyarrow as pa
 from ppadmm.data.schema import Label, Numeric, Schema
 from ppadmm.errors import DataError
 
-FEATURES, TRAIN_RECORDS = 52, 35_000
-HELP = "Brazil needs ipums_brazil.dat (plain or .gz), an extract of IPUMS International (register)"
+FEATURES, RECORDS, TRAIN_RECORDS = 52, 38_000, 35_000
+HELP = (
+    "Brazil needs ipums_brazil.dat (plain or .gz), an extract of IPUMS International (register); "
+    "`ppadmm data fetch brazil` prints the steps"
+)
+STEPS = """\
+1. Register at https://international.ipums.org and accept its conditions: no redistribution.
+2. Order an extract of the Brazil census; the paper's has 38,000 persons and 52 numeric features.
+3. Save it as ipums_brazil.dat (or .gz) in the data folder (--data-dir or PPADMM_DATA): numbers
+   separated by blanks, no header, and last the label: 1 where the monthly income is over 300
+   dollars, else 0.
+The paper does not name its columns, so another extract is another data set: give it a schema."""
 _FILES = ("ipums_brazil.dat", "ipums_brazil.dat.gz")
 
 _DUMMY, _YES_NO = (0.0, 1.0), (1.0, 2.0)
@@ -39,9 +49,14 @@ BRAZIL = Schema(
 """52 numeric features, and the intercept."""
 
 
+def brazil_file(folder: Path) -> Path | None:
+    """Return the file of the extract in `folder`, if it is there."""
+    return next((folder / name for name in _FILES if (folder / name).is_file()), None)
+
+
 def read_brazil(folder: Path) -> Any | None:
     """Read the extract, or None where it is not in `folder`."""
-    file = next((folder / name for name in _FILES if (folder / name).is_file()), None)
+    file = brazil_file(folder)
     if file is None:
         return None
     cells = _numbers(file)

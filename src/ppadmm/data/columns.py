@@ -18,14 +18,14 @@ Mask = NDArray[np.bool_]
 
 
 def column(table: Any, name: str) -> Any:
-    """Column `name` as one Arrow array; dictionaries decoded, text trimmed."""
+    """Column `name` as one Arrow array; dictionaries decoded, text trimmed, dates refused."""
     found = table.column_names.count(name)
     if found != 1:
         raise DataError(_wrong_column(name, found, table.column_names))
     cells = pa.concat_arrays([decoded(c) for c in table.column(name).chunks] or [pa.nulls(0)])
     if is_text(cells.type):
         return pc.utf8_trim_whitespace(pc.cast(cells, pa.string()))
-    if pa.types.is_nested(cells.type) or "binary" in str(cells.type):
+    if not is_number(cells.type) and not pa.types.is_null(cells.type):
         raise not_a_cell(name, cells.type)
     return cells
 
@@ -93,9 +93,12 @@ def not_a_number(name: str, row: int, value: str) -> DataError:
 
 def not_a_cell(name: str, type_: Any) -> DataError:
     """Error for a column of dates, lists, bytes, …."""
-    return DataError(
-        f"Column {name!r} holds {type_}, neither numbers nor text; convert it or leave it out."
-    )
+    way_out = "convert it or leave it out"
+    if pa.types.is_temporal(type_):
+        way_out = "turn the dates into a number, such as years or days since an event, or " + (
+            "leave the column out"
+        )
+    return DataError(f"Column {name!r} holds {type_}, neither numbers nor text; {way_out}.")
 
 
 def _among(text: Any, values: Collection[str]) -> Any:

@@ -35,7 +35,7 @@ def draft_schema(
     who knows the columns replaces them by public ones and confirms.
     """
     arrow = as_table(table)
-    label_ = _draft_label(column(arrow, label), label, missing)
+    label_ = draft_label(column(arrow, label), label, missing)
     for name in drop:
         column(arrow, name)
     names = [name for name in arrow.column_names if name != label and name not in drop]
@@ -78,7 +78,8 @@ def _refuse_mixed(text: Any, name: str, categories: list[str]) -> None:
         raise not_a_number(name, row, text[row].as_py())
 
 
-def _draft_label(cells: Any, name: str, missing: tuple[str, ...]) -> Target:
+def draft_label(cells: Any, name: str, missing: tuple[str, ...]) -> Target:
+    """Return the classes of a label; of two the larger, or later by letter, is positive."""
     if pa.types.is_floating(cells.type):
         numbers(cells, name, missing)  # refuses NaN and infinity
     text, present = texts(cells, missing)

@@ -2,20 +2,21 @@
 
 import os
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ppadmm import checks
-from ppadmm.data import adult, brazil, synthetic
-from ppadmm.data.columns import column
+from ppadmm.data import adult, brazil, synthetic, us
 from ppadmm.data.draft import draft_schema
 from ppadmm.data.schema import Categorical, Schema
 from ppadmm.data.shard import Matrix, Vector
-from ppadmm.data.tables import SUFFIXES, read_table
+from ppadmm.data.tables import SUFFIXES, as_table, read_table
 from ppadmm.errors import DataError, InputError
 
 DATA_DIR_VARIABLE = "PPADMM_DATA"
+FRAME = "data frame"
+"""The name of a data set that came as a frame."""
 
 
 @dataclass(frozen=True)
@@ -54,86 +55,180 @@ class Dataset:
         return int(self.X.shape[1])
 
 
-class _Source(NamedTuple):
+@dataclass(frozen=True)
+class Source:
+    """A data set known by name: its public schema, what it holds and where it comes from.
+
+    `find` returns the files in a folder, or None; without it the records are made up.
+    """
+
+    name: str
     schema: Schema
+    records: int
     train_records: int
-    read: Callable[[Path], Any | None] | None
-    help: str
+    origin: str
+    licence: str
+    help: str = ""
+    steps: str = ""
+    find: Callable[[Path], object | None] | None = None
+    read: Callable[[Path], Any | None] | None = None
+
+    @property
+    def features(self) -> int:
+        """Number of features, the intercept not counted."""
+        return self.schema.dimension - 1
+
+    def present(self, folder: Path | None) -> bool:
+        """Whether the files are in `folder`; always where none is needed."""
+        return self.find is None or (folder is not None and self.find(folder) is not None)
 
 
-_SOURCES = {
-    "synthetic": _Source(synthetic.SYNTHETIC, synthetic.TRAIN_RECORDS, None, ""),
-    "adult": _Source(adult.ADULT, adult.TRAIN_RECORDS, adult.read_adult, adult.HELP),
-    "adult-onehot": _Source(adult.ADULT_ONEHOT, adult.TRAIN_RECORDS, adult.read_adult, adult.HELP),
-    "brazil": _Source(brazil.BRAZIL, brazil.TRAIN_RECORDS, brazil.read_brazil, brazil.HELP),
+_UCI = Source(
+    name="adult",
+    schema=adult.ADULT,
+    records=adult.RECORDS,
+    train_records=adult.TRAIN_RECORDS,
+    origin="UCI Machine Learning Repository",
+    licence="CC BY 4.0",
+    help=adult.HELP,
+    find=adult.adult_files,
+    read=adult.read_adult,
+)
+SOURCES = {
+    source.name: source
+    for source in (
+        Source(
+            name="synthetic",
+            schema=synthetic.SYNTHETIC,
+            records=synthetic.RECORDS,
+            train_records=synthetic.TRAIN_RECORDS,
+            origin="made up by ppadmm",
+            licence="Apache-2.0",
+        ),
+        _UCI,
+        replace(_UCI, name="adult-onehot", schema=adult.ADULT_ONEHOT),
+        Source(
+            name="us",
+            schema=us.US,
+            records=us.RECORDS,
+            train_records=us.TRAIN_RECORDS,
+            origin="US Census Bureau, ACS PUMS",
+            licence="public domain",
+            help=us.HELP,
+            steps=us.STEPS,
+            find=us.us_file,
+            read=us.read_us,
+        ),
+        Source(
+            name="brazil",
+            schema=brazil.BRAZIL,
+            records=brazil.RECORDS,
+            train_records=brazil.TRAIN_RECORDS,
+            origin="IPUMS International",
+            licence="no redistribution",
+            help=brazil.HELP,
+            steps=brazil.STEPS,
+            find=brazil.brazil_file,
+            read=brazil.read_brazil,
+        ),
+    )
 }
-NAMES = tuple(_SOURCES)
+NAMES = tuple(SOURCES)
 """The data sets that `load` knows by name."""
 
 
+def data_folder(data_dir: str | Path | None = None) -> Path | None:
+    """Return `data_dir`, else the folder that PPADMM_DATA names, else None."""
+    folder = data_dir or os.environ.get(DATA_DIR_VARIABLE)
+    return Path(folder) if folder else None
+
+
 def load(
-    name_or_path: str | Path,
+    data: object,
     *,
     label: str | None = None,
     data_dir: str | Path | None = None,
     schema: Schema | None = None,
     drop: Collection[str] = (),
+    holder: str | None = None,
 ) -> Dataset:
-    """Load a data set by name (see `NAMES`), or a CSV or Parquet file by path.
+    """Load a data set by name (see `NAMES`), a CSV or Parquet file by path, or a data frame.
 
     A named set has a public schema. Its files are looked for in `data_dir`, else in the folder
-    that the environment variable PPADMM_DATA names. A file needs a `label` column or a `schema`;
-    without a schema one is drafted from the records, leaving out `drop`, and is not confirmed:
-    nothing trained on it is private.
+    that the environment variable PPADMM_DATA names. A file or a frame (pandas, polars, Arrow, a
+    dict of columns) needs a `label` column or a `schema`; without a schema one is drafted from the
+    records, leaving out `drop`, and is not confirmed: nothing trained on it is private.
+
+    `holder` names the column that says which agent holds a record: no feature, unless a schema
+    lists it.
     """
-    if str(name_or_path) in _SOURCES:
+    if str(data) in SOURCES and isinstance(data, str | Path):
         if label is not None or drop:
-            raise InputError(f"{name_or_path!r} has a label and columns; give those to files only.")
-        return _load_named(str(name_or_path), data_dir, schema)
-    return _load_file(Path(name_or_path), label, schema, drop)
+            raise InputError(f"{data!r} has a label and columns; give those to files only.")
+        return _load_named(str(data), data_dir, schema)
+    drop = {*drop, holder} if holder is not None else drop
+    if isinstance(data, str | Path):
+        return _load_file(Path(data), label, schema, drop, holder)
+    _require_label("the data frame", label, schema)
+    return _dataset(FRAME, as_table(data), label, schema, drop)
 
 
 def _load_named(name: str, data_dir: str | Path | None, schema: Schema | None) -> Dataset:
-    source = _SOURCES[name]
+    source = SOURCES[name]
     schema = schema or source.schema
     table = synthetic.generate() if source.read is None else _find(source, data_dir)
     X, y = schema.encode(table)
     return Dataset(name, X, y, schema, source.train_records, table)
 
 
-def _find(source: _Source, data_dir: str | Path | None) -> Any:
-    folder = data_dir or os.environ.get(DATA_DIR_VARIABLE)
+def _find(source: Source, data_dir: str | Path | None) -> Any:
+    folder = data_folder(data_dir)
     way_out = f"point to their folder with --data-dir or {DATA_DIR_VARIABLE}"
-    if not folder:
+    if folder is None:
         raise DataError(f"{source.help}; {way_out}.")
-    table = source.read(Path(folder)) if source.read else None
+    table = source.read(folder) if source.read else None
     if table is None:
         raise DataError(f"{source.help}; {str(folder)!r} does not hold them: {way_out}.")
     return table
 
 
 def _load_file(
-    path: Path, label: str | None, schema: Schema | None, drop: Collection[str]
+    path: Path,
+    label: str | None,
+    schema: Schema | None,
+    drop: Collection[str],
+    holder: str | None,
 ) -> Dataset:
     if not path.name.lower().endswith(SUFFIXES) and not path.exists():
         raise DataError(
             f"Unknown data set {str(path)!r}; choose one of {', '.join(NAMES)}, "
             f"or give the path of a {', '.join(SUFFIXES)} file."
         )
-    table = _read(path, label, schema)
+    _require_label(repr(str(path)), label, schema)
+    table = _read(path, schema, [holder] if holder is not None else [])
+    return _dataset(path.name, table, label, schema, drop)
+
+
+def _read(path: Path, schema: Schema | None, text: list[str]) -> Any:
+    if schema is None:
+        return read_table(path, text=text)
+    groups = [c.name for c in (*schema.columns, *schema.agents) if isinstance(c, Categorical)]
+    return read_table(path, missing=schema.missing, text=groups + text)
+
+
+def _dataset(
+    name: str, table: Any, label: str | None, schema: Schema | None, drop: Collection[str]
+) -> Dataset:
+    """Encode with the schema, or with one drafted from the records."""
+    if table.num_rows == 0:
+        raise DataError(f"The {name} holds no records.")
     schema = schema or draft_schema(table, str(label), drop=drop)
     X, y = schema.encode(table)
-    return Dataset(path.name, X, y, schema, max(1, len(y) * 4 // 5), table)
+    return Dataset(name, X, y, schema, max(1, len(y) * 4 // 5), table)
 
 
-def _read(path: Path, label: str | None, schema: Schema | None) -> Any:
-    if schema is None:
-        if label is None:
-            raise InputError(f"Which column of {str(path)!r} is the label? Give label or schema.")
-        table = read_table(path)
-        column(table, label)
-        return table
-    if label not in (None, schema.label.name):
+def _require_label(what: str, label: str | None, schema: Schema | None) -> None:
+    if schema is None and label is None:
+        raise InputError(f"Which column of {what} is the label? Give label or schema.")
+    if schema is not None and label not in (None, schema.label.name):
         raise InputError(f"The schema's label is {schema.label.name!r}, not {label!r}; give one.")
-    groups = [c.name for c in schema.columns if isinstance(c, Categorical)]
-    return read_table(path, missing=schema.missing, text=groups)

@@ -1,24 +1,104 @@
 """Who holds which record: train and test, then one part per agent."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ppadmm import checks
+from ppadmm.data.columns import column, parses, texts
+from ppadmm.data.encode import category_codes
 from ppadmm.data.named import Dataset
 from ppadmm.data.shard import Matrix, Shard, Vector
-from ppadmm.errors import InputError
+from ppadmm.errors import DataError, InputError
 
 Indices = NDArray[np.int64]
 
-_SPLIT, _EVEN = 0, 1  # one stream each: a split and a partition share a seed, not their draws
+# One stream each: a split and a partition share a seed, not their draws.
+_SPLIT, _EVEN, _DIRICHLET = 0, 1, 2
+MOST_AGENTS = 1000
+
+
+@dataclass(frozen=True)
+class Partition:
+    """How one table is dealt to agents, spelt even, column:NAME or dirichlet:ALPHA.
+
+    even: at random, in parts of the same size. column: a record goes to the agent that its column
+    NAME names. dirichlet: each class is dealt in shares ~ Dirichlet(ALPHA, …, ALPHA) over the
+    agents, so that the smaller ALPHA the more the agents' labels differ.
+    """
+
+    kind: str = "even"
+    column: str | None = None
+    alpha: float | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> "Partition":
+        """Read the spelling above."""
+        kind, colon, value = text.partition(":")
+        if (kind, colon) == ("even", ""):
+            return cls()
+        if kind == "column" and value:
+            return cls("column", column=value)
+        if kind == "dirichlet" and value:
+            return cls("dirichlet", alpha=checks.positive("the partition's α", value))  # type: ignore[arg-type]
+        raise InputError(
+            f"Unknown partition {text!r}; choose one of: even, column:NAME, dirichlet:ALPHA."
+        )
+
+
+@dataclass(frozen=True)
+class Deal:
+    """What each agent got: `parts[i]` are the records of agent `names[i]`.
+
+    `not_private_because` says why who holds what would reveal something about the records.
+    `caveat` says what the guarantee does not cover all the same.
+    """
+
+    names: tuple[str, ...]
+    parts: list[Indices]
+    not_private_because: str | None = None
+    caveat: str | None = None
 
 
 def split(dataset: Dataset, seed: int) -> tuple[Indices, Indices]:
     """Train and test indices: a random permutation cut at `dataset.train_records`."""
     order = _permutation(dataset.n, seed, _SPLIT)
     return order[: dataset.train_records], order[dataset.train_records :]
+
+
+def deal(
+    data: Dataset,
+    rows: Indices,
+    partition: Partition,
+    agents: int,
+    seed: int,
+    sizes: Sequence[int] | None = None,
+) -> Deal:
+    """Deal the records `rows` of `data` to agents; the parts index into `rows`.
+
+    With a column their number follows from it; with `sizes` an even partition gives agent i
+    `sizes[i]` records.
+    """
+    if partition.column is not None:
+        return _deal_by_column(data, rows, partition.column)
+    names = tuple(f"agent {i}" for i in range(agents))
+    if partition.alpha is not None:
+        parts = dirichlet(data.y[rows], agents, partition.alpha, seed)
+        return Deal(names, parts, _BY_LABEL.format(partition.alpha))
+    n = len(rows)
+    return Deal(names, even(n, agents, seed) if sizes is None else sized(n, sizes, seed))
+
+
+# Changing one record's label changes who holds it, the sizes of parts, and by the cuts of its
+# class also who holds others: an agent's ε says nothing about that.
+_BY_LABEL = (
+    "the records were dealt to the agents by their labels (dirichlet:{:g}), a simulation of skew: "
+    "who holds what depends on the labels"
+)
 
 
 def even(n: int, agents: int, rng_seed: int) -> list[Indices]:
@@ -41,11 +121,107 @@ def sized(n: int, sizes: Sequence[int], rng_seed: int) -> list[Indices]:
     return np.split(order[: sum(sizes)], np.cumsum(sizes)[:-1])
 
 
+def by_column(
+    table: object, name: str, values: tuple[str, ...], missing: Sequence[str] = ()
+) -> list[Indices]:
+    """Return the rows whose column `name` holds `values[i]`, in order, for every i.
+
+    Rows stay in the order of the table; a value outside the list, or a missing one, is refused.
+    """
+    codes, present = category_codes(column(table, name), name, values, missing)
+    if not present.all():
+        row = int(np.argmin(present)) + 1
+        raise DataError(
+            f"Column {name!r}, row {row} is missing, so no agent holds the record; fill it in or "
+            "remove the record."
+        )
+    return [np.flatnonzero(codes == k) for k in range(len(values))]
+
+
+def dirichlet(y: Vector, agents: int, alpha: float, rng_seed: int) -> list[Indices]:
+    """Deal 0…n−1 so that class c goes to the agents in shares p_c ~ Dirichlet(α, …, α).
+
+    Every agent gets at least one record: one without takes it from the largest part.
+    """
+    n, agents = len(y), checks.count("agents", agents)
+    if agents > n:
+        raise InputError(f"Expected at most {n} agents, one record each, got {agents}.")
+    alpha = checks.positive("the partition's α", alpha)
+    rng = _generator(rng_seed, _DIRICHLET)
+    parts: list[list[Indices]] = [[] for _ in range(agents)]
+    for label in np.unique(y):
+        members = rng.permutation(np.flatnonzero(y == label))
+        cuts = np.round(np.cumsum(_shares(rng, agents, alpha))[:-1] * len(members))
+        for part, more in zip(parts, np.split(members, cuts.astype(np.int64)), strict=True):
+            part.append(more)
+    return _none_empty([rng.permutation(np.concatenate(part)) for part in parts])
+
+
 def shards(X: Matrix, y: Vector, parts: Iterable[Indices], classes: int = 2) -> list[Shard]:
     """One shard per part: rows X[part] with labels y[part]."""
     return [Shard(X[part], y[part], classes) for part in parts]
 
 
+def _deal_by_column(data: Dataset, rows: Indices, name: str) -> Deal:
+    if data.table is None:
+        raise DataError(
+            f"{data.name!r} holds encoded records only and no column {name!r} to deal them by; "
+            "give the data set its table."
+        )
+    schema = data.schema
+    public = schema.public_values(name)
+    values = public or _seen(data.table, name, schema.missing)
+    whose = np.empty(data.n, dtype=np.int64)
+    for agent, part in enumerate(by_column(data.table, name, values, schema.missing)):
+        whose[part] = agent
+    return Deal(
+        names=values,
+        parts=[np.flatnonzero(whose[rows] == agent) for agent in range(len(values))],
+        not_private_because=None
+        if public
+        else f"the agents (the values of column {name!r}) were read off the records, not from a "
+        "public list in the schema",
+        caveat=f"Which agent holds a record follows from its {name!r}: that value, and how many "
+        "records each agent has, count as public and are not protected.",
+    )
+
+
+def _seen(table: Any, name: str, missing: Sequence[str]) -> tuple[str, ...]:
+    """Return the values of a column in order: by number where all are, else by letter."""
+    text, present = texts(column(table, name), missing)
+    values = pc.unique(text.filter(present)).to_pylist()
+    if not values:
+        raise DataError(f"Column {name!r} holds no values, so it names no agents.")
+    if len(values) > MOST_AGENTS:
+        raise DataError(
+            f"Column {name!r} has {len(values):,} different values, too many for agents (at most "
+            f"{MOST_AGENTS:,}); choose another column."
+        )
+    if all(map(parses, values)):
+        return tuple(sorted(values, key=lambda value: (float(value), value)))
+    return tuple(sorted(values))
+
+
+def _shares(rng: np.random.Generator, agents: int, alpha: float) -> Vector:
+    """Draw p ~ Dirichlet(α, …, α) (agents,): G(α) = G(α + 1)·U^(1/α), in logarithms for small α."""
+    logs = np.log(rng.standard_gamma(alpha + 1, agents)) + np.log1p(-rng.random(agents)) / alpha
+    weights = np.exp(logs - logs.max())
+    shares: Vector = weights / weights.sum()
+    return shares
+
+
+def _none_empty(parts: list[Indices]) -> list[Indices]:
+    for k, part in enumerate(parts):
+        if len(part) == 0:
+            largest = max(range(len(parts)), key=lambda i: len(parts[i]))
+            parts[k], parts[largest] = parts[largest][-1:], parts[largest][:-1]
+    return parts
+
+
 def _permutation(n: int, seed: int, stream: int) -> Indices:
+    return _generator(seed, stream).permutation(n)
+
+
+def _generator(seed: int, stream: int) -> np.random.Generator:
     seed = checks.count("seed", seed, at_least=0)
-    return np.random.Generator(np.random.PCG64([seed, stream])).permutation(n)
+    return np.random.Generator(np.random.PCG64([seed, stream]))

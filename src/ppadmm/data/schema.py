@@ -166,19 +166,24 @@ class Schema:
     Row i of `encode` depends on record i and this schema alone, and has norm ≤ 1. `confirmed`
     says that a person declared the bounds and categories to be public; where it is False they
     were read off the data, and no run that uses them is private.
+
+    `agents` lists columns that are no features, but whose public values may name the agents: the
+    hospital, state or year that a record belongs to.
     """
 
     columns: tuple[Column, ...]
     label: Target
     missing: tuple[str, ...] = MISSING
     confirmed: bool = True
+    agents: tuple[Categorical, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "missing", _strings("missing", self.missing, at_least=0))
         if not self.columns:
             raise DataError("Expected at least one column besides the label.")
-        names = [c.name for c in self.columns] + [self.label.name]
+        object.__setattr__(self, "agents", tuple(self.agents))
+        names = [c.name for c in (*self.columns, *self.agents)] + [self.label.name]
         if (twice := _repeated(names)) is not None:
             raise DataError(f"Column {twice!r} is listed twice (the label counts); remove one.")
         if not isinstance(self.confirmed, bool):
@@ -198,6 +203,11 @@ class Schema:
     def dimension(self) -> int:
         """Number of features d, the intercept included."""
         return len(self.feature_names)
+
+    def public_values(self, name: str) -> tuple[str, ...] | None:
+        """Return the public list of a column's values, or None where the schema has none."""
+        lists = {c.name: c.categories for c in self.columns if isinstance(c, Categorical)}
+        return (lists | {c.name: c.categories for c in self.agents}).get(name)
 
     def is_sparse(self) -> bool:
         """Whether `auto` means CSR; from the schema alone, so that all organisations agree."""
@@ -238,29 +248,31 @@ class Schema:
             "missing": list(self.missing),
             "label": _plain(self.label),
             "columns": [_plain(c) for c in self.columns],
+            **({"agents": [_plain(c) for c in self.agents]} if self.agents else {}),
         }
 
     def to_toml(self) -> str:
         """Return the text of a schema file, for a person to check and confirm."""
         # Strings, numbers, truth values and lists of strings are spelt alike in JSON and TOML.
         lines = [
-            f"confirmed = {_json(self.confirmed)}",
-            f"missing = {_json(self.missing)}",
-            *_toml_table("[label]", self.label),
+            f"confirmed = {spelt(self.confirmed)}",
+            f"missing = {spelt(self.missing)}",
+            *toml_table("[label]", self.label),
         ]
         for c in self.columns:
-            lines += _toml_table("[[columns]]", c)
+            lines += toml_table("[[columns]]", c)
+        for c in self.agents:
+            lines += toml_table("[[agents]]", c)
         return "\n".join(lines) + "\n"
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Schema":
         """Read what `to_dict` wrote; what is malformed is named."""
-        _check_keys("the schema", content, {"columns", "label"}, {"missing", "confirmed"})
-        if not isinstance(content["columns"], list | tuple):
-            raise DataError("Expected columns to be a list of tables ([[columns]]).")
-        columns = tuple(_column(entry) for entry in content["columns"])
+        _check_keys("the schema", content, {"columns", "label"}, {"missing", "confirmed", "agents"})
+        columns = tuple(_column(entry) for entry in _tables(content, "columns"))
+        agents = tuple(_agents(entry) for entry in _tables(content, "agents"))
         options = {key: content[key] for key in ("missing", "confirmed") if key in content}
-        return cls(columns, _target(content["label"]), **options)
+        return cls(columns, _target(content["label"]), agents=agents, **options)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> "Schema":
@@ -277,6 +289,18 @@ class Schema:
         """SHA-256 (hex) of the canonical JSON: organisations compare it before they start."""
         text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _tables(content: Mapping[str, Any], key: str) -> Sequence[object]:
+    entries = content.get(key, ())
+    if not isinstance(entries, list | tuple):
+        raise DataError(f"Expected {key} to be a list of tables ([[{key}]]).")
+    return entries
+
+
+def _agents(entry: object) -> Categorical:
+    _check_keys("an agents column", entry, {"name", "categories"}, set())
+    return Categorical(**entry)  # type: ignore[arg-type]
 
 
 def _column(entry: object) -> Column:
@@ -339,10 +363,14 @@ def _plain(part: Column | Target) -> dict[str, Any]:
     return {k: list(v) if isinstance(v, tuple) else v for k, v in vars(part).items()}
 
 
-def _json(value: object) -> str:
+def spelt(value: object) -> str:
+    """Return a text, number, truth value or list of texts as JSON and TOML both spell it."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        value = int(value)
     # TOML refuses a bare DEL, which JSON allows.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _toml_table(header: str, part: Column | Target) -> list[str]:
-    return ["", header, *(f"{key} = {_json(value)}" for key, value in _plain(part).items())]
+def toml_table(header: str, part: Column | Target) -> list[str]:
+    """Return the lines of a column or a label in a schema file."""
+    return ["", header, *(f"{key} = {spelt(value)}" for key, value in _plain(part).items())]

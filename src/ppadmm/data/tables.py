@@ -39,8 +39,9 @@ def read_table(
 def as_table(frame: object) -> Any:
     """Turn a pandas or polars frame, a dict of columns or an Arrow table into an Arrow table.
 
-    pandas writes a missing number as NaN, so NaN from pandas is missing; from anywhere else NaN
-    stays NaN, which the encoder refuses.
+    Categories become their values, truth values the texts true and false. pandas writes a missing
+    number as NaN, so NaN from pandas is missing; from anywhere else NaN stays NaN, which the
+    encoder refuses.
     """
     if isinstance(frame, pa.Table):
         return frame
@@ -56,7 +57,11 @@ def _converter(frame: object) -> Callable[[Any], Any]:
     library = type(frame).__module__.partition(".")[0]
     if library == "pandas" and hasattr(frame, "columns"):
         return partial(pa.Table.from_pandas, preserve_index=False)
-    if library == "polars" and hasattr(frame, "to_arrow"):
+    if library == "polars" and hasattr(frame, "collect"):
+        raise DataError(
+            "Expected a polars DataFrame, got a LazyFrame; call .collect() on it first."
+        )
+    if library == "polars" and hasattr(frame, "columns"):
         return methodcaller("to_arrow")
     if isinstance(frame, Mapping):
         return lambda columns: pa.table(dict(columns))

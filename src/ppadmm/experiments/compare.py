@@ -14,7 +14,7 @@ from ppadmm import checks
 from ppadmm.algorithms import Settings, recipe_named
 from ppadmm.algorithms.defaults import Plan
 from ppadmm.algorithms.settings import HALF_THE_ROUNDS, Speaking
-from ppadmm.data import load
+from ppadmm.data import Partition, load
 from ppadmm.engines import local
 from ppadmm.experiments.metrics import evaluate
 from ppadmm.experiments.scene import Scene, cast, stage
@@ -36,6 +36,7 @@ class Grid:
     seeds: int = 5
     splits: int = 5
     agents: int = 5
+    partition: str = "even"
     graph: str = "erdos-renyi"
     loss: str = "logistic"
     multiclass: str = "auto"
@@ -52,6 +53,7 @@ class Grid:
             recipe_named(name)
         for epsilon in self.epsilons:
             Budget(epsilon, self.delta)
+        Partition.parse(self.partition)
         checks.count("seeds", self.seeds)
         checks.count("splits", self.splits)
 
@@ -94,13 +96,14 @@ class _Piece:
 
 def compare(grid: Grid, progress: Callable[[int, int], None] | None = None) -> list[Row]:
     """Run the whole grid; `progress(done, of)` counts (split, algorithm) pairs."""
-    data = load(grid.data, label=grid.label, data_dir=grid.data_dir)
+    holder = Partition.parse(grid.partition).column
+    data = load(grid.data, label=grid.label, data_dir=grid.data_dir, holder=holder)
     loss = loss_for(grid.loss, data.schema.classes, grid.multiclass)
     splits = min(grid.splits, grid.seeds)
     pieces: list[_Piece] = []
     done, of = 0, splits * len(grid.algorithms)
     for k in range(splits):
-        scene = stage(data, grid.agents, grid.graph, loss, k)
+        scene = stage(data, grid.agents, grid.graph, loss, k, partition=grid.partition)
         seeds = range(k, grid.seeds, splits)
         for algorithm in grid.algorithms:
             pieces.extend(_pieces(grid, scene, algorithm, seeds))
@@ -114,19 +117,19 @@ def compare(grid: Grid, progress: Callable[[int, int], None] | None = None) -> l
 def _pieces(grid: Grid, scene: Scene, algorithm: str, seeds: Sequence[int]) -> Iterator[_Piece]:
     """Run one algorithm on one split: budgets with the same number of rounds together."""
     if algorithm == "non-private":
-        plan = scene.plan(algorithm, _budgets(grid, 1.0), grid.rounds, grid.eta)
+        plan = scene.plan(algorithm, _budgets(grid, scene, 1.0), grid.rounds, grid.eta)
         yield from _batch(grid, scene, algorithm, [(None, plan)], seeds[:1])
         return
     by_rounds: dict[int, list[tuple[float | None, Plan]]] = {}
     for epsilon in grid.epsilons:
-        plan = scene.plan(algorithm, _budgets(grid, epsilon), grid.rounds, grid.eta)
+        plan = scene.plan(algorithm, _budgets(grid, scene, epsilon), grid.rounds, grid.eta)
         by_rounds.setdefault(plan.rounds, []).append((epsilon, plan))
     for cells in by_rounds.values():
         yield from _batch(grid, scene, algorithm, cells, seeds)
 
 
-def _budgets(grid: Grid, epsilon: float) -> list[Budget]:
-    return [Budget(epsilon, grid.delta)] * grid.agents
+def _budgets(grid: Grid, scene: Scene, epsilon: float) -> list[Budget]:
+    return [Budget(epsilon, grid.delta)] * scene.graph.size
 
 
 def _batch(

@@ -366,7 +366,7 @@ def whole_ratio(budget: Budget) -> float:
 
 def _estimate(n: int, setting: Setting, mu: float, m: float, T: int) -> tuple[float, float]:
     step = _step(n, setting, mu)
-    left = m * m - step.rank * T * step.kappa**2
+    left = m * m - step.records * step.square * T * step.kappa**2
     ratio = math.sqrt(max(left, 1e-6 * m * m) / T)
     return step.sensitivity / ratio, step.spread / (ratio * math.sqrt(setting.share))
 

@@ -10,7 +10,7 @@ from scipy.sparse import issparse, vstack
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, Site, recipe_named
 from ppadmm.algorithms.defaults import Plan, Sizes
-from ppadmm.data import Dataset, Schema, Shard, even, shards, sized, split
+from ppadmm.data import Dataset, Deal, Partition, Schema, Shard, deal, shards, split
 from ppadmm.noise import NoiseSource
 from ppadmm.privacy import Budget, MemoryLedger
 from ppadmm.problem import Graph, Loss, NoRecords, Risk, graph_from, risk_of
@@ -29,6 +29,12 @@ class Scene:
     parts: tuple[Shard | None, ...]
     test: tuple[Matrix, Array]
     loss: Loss
+    dealt: Deal
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the agents are called, in the order of their numbers."""
+        return self.dealt.names
 
     @property
     def features(self) -> int:
@@ -105,17 +111,21 @@ def stage(
     loss: Loss,
     seed: int,
     records: Sequence[int] | None = None,
+    partition: str = "even",
 ) -> Scene:
     """Split `data` into training shards and a test set and draw the network, all from `seed`.
 
-    Records are dealt evenly, or `records[i]` of them to agent i; with 0 it only listens.
+    Records are dealt as `partition` says (see `ppadmm.data.Partition`), or `records[i]` of them to
+    agent i; with 0 it only listens. With a column the number of agents follows from it.
     """
     train, test = split(data, seed)
-    dealt = even(len(train), agents, seed) if records is None else sized(len(train), records, seed)
+    dealt = deal(data, train, Partition.parse(partition), agents, seed, records)
     X, y = data.X[train], data.y[train]
-    parts = [shards(X, y, [part], data.schema.classes)[0] if len(part) else None for part in dealt]
-    network = graph_from(graph, agents, seed)
-    return Scene(data.schema, network, tuple(parts), (data.X[test], data.y[test]), loss)
+    classes = data.schema.classes
+    parts = [shards(X, y, [part], classes)[0] if len(part) else None for part in dealt.parts]
+    network = graph_from(graph, len(parts), seed)
+    held_out = (data.X[test], data.y[test])
+    return Scene(data.schema, network, tuple(parts), held_out, loss, dealt)
 
 
 def cast(

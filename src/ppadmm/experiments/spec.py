@@ -1,11 +1,12 @@
 """A run as a frozen value: all that is needed to do it again."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ppadmm import checks
 from ppadmm.algorithms import ALGORITHMS, CALIBRATIONS
 from ppadmm.algorithms.settings import HALF_THE_ROUNDS, MAX_ROUNDS, Speaking
+from ppadmm.data import Partition
 from ppadmm.errors import InputError
 from ppadmm.privacy import ADJACENCIES, Budget
 from ppadmm.problem import LOSSES, MULTICLASS
@@ -30,7 +31,9 @@ class RunSpec:
     """One training run. `None` means: chosen by the rule in `ppadmm.algorithms.defaults`.
 
     `epsilons` gives every agent a budget of its own, in place of `epsilon` for all; `records` says
-    how many training records each agent holds, in place of an even share.
+    how many training records each agent holds, in place of an even share. `partition` is spelt
+    even, column:NAME or dirichlet:ALPHA (see `ppadmm.data.Partition`); with a column the number of
+    agents, and hence `agents` of the finished run, follows from it.
 
     With a `seed` the split, the graph and the noise follow from it and the run is a simulation,
     not private; without one the noise comes from the operating system.
@@ -48,6 +51,7 @@ class RunSpec:
     epsilon: float = 1.0
     epsilons: tuple[float, ...] | None = None
     records: tuple[int, ...] | None = None
+    partition: str = "even"
     delta: float = 1e-6
     rounds: int | None = None
     eta: float | None = None
@@ -68,11 +72,7 @@ class RunSpec:
         checks.one_of("adjacency", self.adjacency, ADJACENCIES)
         checks.one_of("solver", self.solver, ["auto", *SOLVERS])
         _ = self.budgets
-        for name, each in (("epsilons", self.epsilons), ("records", self.records)):
-            if each is not None and len(each) != self.agents:
-                raise InputError(
-                    f"Expected {name} for {self.agents} agents, got {len(each)} values."
-                )
+        self._check_partition()
         checks.probability("beta", self.beta)
         checks.non_negative("regularisation", self.regularisation)
         if self.rounds is not None:
@@ -86,6 +86,26 @@ class RunSpec:
                 "The paper's calibration sets the regularisation itself; leave "
                 f"regularisation at 0, got {self.regularisation!r}."
             )
+
+    def _check_partition(self) -> None:
+        partition = Partition.parse(self.partition)
+        if self.records is not None and partition.kind != "even":
+            raise InputError(
+                f"The partition {self.partition!r} says how many records each agent holds; leave "
+                "records out."
+            )
+        if partition.column is None:
+            self._check_lengths(self.agents)
+
+    def _check_lengths(self, agents: int) -> None:
+        for name, each in (("epsilons", self.epsilons), ("records", self.records)):
+            if each is not None and len(each) != agents:
+                raise InputError(f"Expected {name} for {agents} agents, got {len(each)} values.")
+
+    def settled(self, data: str, agents: int) -> "RunSpec":
+        """Return the spec of what is run: the data's name, and as many agents as there are."""
+        self._check_lengths(agents)
+        return replace(self, data=data, agents=agents)
 
     @property
     def guaranteed(self) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from ppadmm import __version__
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, recipe_named
-from ppadmm.data import Schema, load
+from ppadmm.data import Dataset, Partition, Schema, load
 from ppadmm.engines import local
 from ppadmm.experiments.metrics import Metrics, evaluate
 from ppadmm.experiments.scene import Scene, cast, stage, strictest
@@ -18,7 +18,7 @@ from ppadmm.experiments.spec import RunSpec
 from ppadmm.noise import NoiseSource, SecureNoise, SeededNoise
 from ppadmm.privacy import Tally
 from ppadmm.privacy import accountant as accounting
-from ppadmm.privacy.statement import UNITS, Statement, finite_or_none, worst
+from ppadmm.privacy.statement import CAVEATS, UNITS, Statement, finite_or_none, worst
 from ppadmm.problem import Risk, loss_for, risk_of
 from ppadmm.typing import Array
 
@@ -66,6 +66,8 @@ class Result:
             "not_private_because": list(statement.not_private_because),
             "warnings": list(statement.warnings),
             "agents": spec.agents,
+            "agent_names": list(scene.names),
+            "partition": spec.partition,
             "graph": {"name": scene.graph.name, "edges": scene.graph.edges},
             "records": list(scene.records),
             "features": scene.features,
@@ -89,19 +91,38 @@ class Result:
         }
 
 
-def prepare(spec: RunSpec) -> Prepared:
-    """Read the data, split it, draw the network and choose what the user left open."""
-    schema = Schema.from_toml(spec.schema) if spec.schema else None
-    data = load(spec.data, label=spec.label, data_dir=spec.data_dir, schema=schema)
-    loss = loss_for(spec.loss, data.schema.classes, spec.multiclass)
+def prepare(spec: RunSpec, data: object | None = None) -> Prepared:
+    """Read the data, split it, draw the network and choose what the user left open.
+
+    `data`, a data frame or a `Dataset`, takes the place of the name or path in the spec.
+    """
+    opened = _opened(spec, data)
+    loss = loss_for(spec.loss, opened.schema.classes, spec.multiclass)
     seed = spec.seed or 0
-    scene = stage(data, spec.agents, spec.graph, loss, seed, spec.records)
+    scene = stage(opened, spec.agents, spec.graph, loss, seed, spec.records, spec.partition)
+    spec = spec.settled(spec.data if data is None else opened.name, scene.graph.size)
     return Prepared(spec, _settings(spec, scene), scene)
 
 
-def train(spec: RunSpec, progress: Progress | None = None) -> Result:
-    """Run `spec` on the local engine; `progress(done, of)` is called after every round."""
-    return run(prepare(spec), progress)
+def _opened(spec: RunSpec, data: object | None) -> Dataset:
+    if isinstance(data, Dataset):
+        return data
+    return load(
+        spec.data if data is None else data,
+        label=spec.label,
+        data_dir=spec.data_dir,
+        schema=Schema.from_toml(spec.schema) if spec.schema else None,
+        holder=Partition.parse(spec.partition).column,
+    )
+
+
+def train(spec: RunSpec, progress: Progress | None = None, *, data: object | None = None) -> Result:
+    """Run `spec` on the local engine; `progress(done, of)` is called after every round.
+
+    `data` takes the place of the name or path in the spec: a pandas or polars frame with a `label`
+    or a `schema` in the spec, or what `ppadmm.data.load` returned.
+    """
+    return run(prepare(spec, data), progress)
 
 
 def run(prepared: Prepared, progress: Progress | None = None) -> Result:
@@ -198,6 +219,7 @@ def _statement(prepared: Prepared, reserved: list[Tally], trace: local.Trace) ->
         if spec.seed is None
         else "seeded NumPy (simulation)",
         warnings=tuple(_warnings(prepared)),
+        caveats=_caveats(prepared),
     )
 
 
@@ -212,7 +234,14 @@ def _not_private_because(prepared: Prepared) -> list[str]:
         reasons.append("the paper's calibration is not proven")
     if not prepared.scene.schema.confirmed:
         reasons.append("the schema (bounds, categories, classes) was inferred from the records")
+    if prepared.scene.dealt.not_private_because:
+        reasons.append(prepared.scene.dealt.not_private_because)
     return reasons
+
+
+def _caveats(prepared: Prepared) -> tuple[str, ...]:
+    own = prepared.scene.dealt.caveat
+    return CAVEATS if own is None else (own, *CAVEATS)
 
 
 def _warnings(prepared: Prepared) -> list[str]:

@@ -8,6 +8,8 @@ import numpy as np
 from ppadmm.experiments.train import Result
 
 WIDTH = 100
+MOST_NAMED = 12
+UNBROKEN = "\N{NO-BREAK SPACE}"
 
 
 NOISES = {
@@ -22,7 +24,7 @@ NOISES = {
 def summary(result: Result) -> str:
     """Return what was run, the test figures and the privacy statement as plain lines."""
     figures = result.to_dict()
-    rows = [*_test_rows(result, figures), *_cost_rows(figures)]
+    rows = [*_agent_rows(figures), *_test_rows(result, figures), *_cost_rows(figures)]
     table = [f"  {name:<14} {value}" for name, value in rows]
     statement = [_wrap(line) for line in result.statement.text().splitlines()]
     return "\n".join([_wrap(_setting(result, figures)), "", *table, "", *statement])
@@ -40,6 +42,19 @@ def _setting(result: Result, figures: dict[str, Any]) -> str:
 def _classes(figures: dict[str, Any]) -> str:
     count = len(figures["classes"])
     return "" if count == 2 else f"{count} classes ({figures['loss']}), "
+
+
+def _agent_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
+    """Name the agents and their training records, where they are not all alike."""
+    if figures["partition"] == "even":
+        return []
+    pairs = list(zip(figures["agent_names"], figures["records"], strict=True))
+    named = [f"{name} ({n:,} records)" for name, n in pairs[:MOST_NAMED]]
+    if len(pairs) > MOST_NAMED:
+        named.append(f"and {len(pairs) - MOST_NAMED} more")
+    whole = ", ".join(item.replace(" ", UNBROKEN) for item in named)
+    lines = textwrap.wrap(whole, WIDTH - 17, break_long_words=False)
+    return [("" if k else "agents", line.replace(UNBROKEN, " ")) for k, line in enumerate(lines)]
 
 
 def _test_rows(result: Result, figures: dict[str, Any]) -> list[tuple[str, str]]:

@@ -1,0 +1,72 @@
+"""`ppadmm schema`: the schema of a named data set, or a draft for a file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ppadmm.cli.app import app
+from ppadmm.cli.common import show
+
+
+@app.command()
+def schema(
+    source: Annotated[
+        str,
+        typer.Argument(metavar="FILE|NAME", help="A CSV or Parquet file, or a named data set."),
+    ],
+    label: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The label column of a file.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="New file for the schema [standard output]."),
+    ] = None,
+) -> None:
+    """Draft a schema for a file, or print the one of a named data set.
+
+    What is drafted is not public: correct it, then set confirmed = true in it. Until then a run
+    that uses it is NOT private.
+
+    Example: ppadmm schema patients.csv --label ill --out patients.toml
+    """
+    text = _text(source, label)
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    _write(out, text)
+    if not _is_named(source):
+        show(f"{out}: a draft. Correct it, then set confirmed = true in it.")
+
+
+def _is_named(source: str) -> bool:
+    from ppadmm.data import NAMES
+
+    return source in NAMES
+
+
+def _text(source: str, label: str | None) -> str:
+    from ppadmm.data import SOURCES
+    from ppadmm.data.suggest import suggest_schema
+    from ppadmm.errors import InputError
+
+    if not _is_named(source):
+        return suggest_schema(source, label)
+    if label is not None:
+        raise InputError(f"{source!r} has a label already; give --label to files only.")
+    known = SOURCES[source]
+    head = f"# {known.name}: {known.features} features and the intercept, from {known.origin}.\n"
+    return head + known.schema.to_toml()
+
+
+def _write(out: Path, text: str) -> None:
+    """Write a file that is not there yet."""
+    from ppadmm.errors import InputError
+
+    try:
+        with out.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise InputError(f"{str(out)!r} exists already; choose another --out.") from None
+    except OSError as error:
+        raise InputError(f"Cannot write {str(out)!r}: {error.strerror or error}.") from None

@@ -1,0 +1,268 @@
+"""A schema file to correct and confirm, suggested from a table: comments for a person to read.
+
+Bounds are rounded outwards, and remarks quote no measurement of a record, since a schema is made
+to be shared. The suggestion is not public all the same: it comes from the records.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ppadmm.data.columns import column as cells_of
+from ppadmm.data.columns import decoded, is_number, is_text, numbers, parses, texts
+from ppadmm.data.draft import FEWEST_NUMBERS, draft_label
+from ppadmm.data.schema import MISSING, Categorical, Column, Numeric, spelt, toml_table
+from ppadmm.data.shard import Vector
+from ppadmm.data.tables import as_table, read_table
+from ppadmm.errors import DataError, InputError
+
+MOST_CATEGORIES, MOST_CODES, FEWEST_RECORDS = 50, 10, 20
+_MARKERS = ("NA", "N/A", "n/a", "na", "#N/A", "NaN", "nan", "NULL", "Null", "null")
+_MARKERS_OF_NUMBERS = ("None", "none", "-", "--", ".", "missing", "unknown")
+_CODES = (-1, -7, -8, -9, -99, -999, -9999, 99, 999, 9999, 99_999, 999_999)
+_IDENTIFIERS = ("id", "key", "index", "number", "nr", "no", "uuid", "ssn")
+
+_HEAD = """\
+# A draft of a schema for {source}: read it, correct it, confirm it.
+#
+# The bounds, categories and classes below were suggested from the records of the file. Bounds
+# drafted from data are not public until a person confirms them: an outlier moves a bound, and a
+# rare category may be one person. So replace them by what is known without the records, from a code
+# book, a law or common sense, and agree on them with the other organisations.
+#
+# Then set confirmed = true. Until a person has done so, every run that uses this file is marked
+# NOT PRIVATE (private: false).
+#
+# Numbers beyond their bounds are clipped; a category that is not listed is refused. A column that
+# is not listed is not used.
+"""
+_AGENTS = """\
+# To give every value of a column an agent of its own (--partition column:NAME), list its public
+# values; the column is then not a feature:
+# [[agents]]
+# name = "hospital"
+# categories = ["north", "south"]
+"""
+
+
+@dataclass(frozen=True)
+class _Suggestion:
+    """A column with remarks for the person, or no column and the reason why it is left out."""
+
+    column: Column | None
+    remarks: tuple[str, ...] = ()
+
+
+def suggest_schema(source: str | Path, label: str | None = None) -> str:
+    """Return the text of a schema file for a CSV or Parquet file, with `confirmed = false`.
+
+    Guarantee: none, until a person has replaced what was read off the records.
+    """
+    path = Path(source)
+    table = read_table(path)
+    missing = (*MISSING, *_markers(table))
+    if len(missing) > len(MISSING):
+        table = read_table(path, missing=missing)
+    return suggest_toml(table, label, path.name, missing)
+
+
+def suggest_toml(
+    table: object, label: str | None, source: str, missing: tuple[str, ...] = MISSING
+) -> str:
+    """As `suggest_schema`, for a table that has been read, with its missing markers."""
+    arrow = as_table(table)
+    if label is None:
+        raise InputError(_which_label(arrow, source, missing))
+    lines = [
+        _HEAD.format(source=spelt(source)),
+        "confirmed = false  # true, once everything below is public knowledge\n",
+        f"# Cells that count as missing{_found(missing)}; they encode as zero.",
+        f"missing = {spelt(list(missing))}\n",
+        "# What to predict: the texts of each class.",
+        *toml_table("[label]", draft_label(cells_of(arrow, label), label, missing))[1:],
+    ]
+    names = [name for name in arrow.column_names if name != label]
+    suggestions = {name: _suggest(arrow, name, missing) for name in names}
+    if not any(s.column for s in suggestions.values()):
+        raise DataError(f"No column of {source!r} besides the label can be a feature.")
+    return "\n".join([*lines, *_columns(suggestions), *_left_out(suggestions), "", _AGENTS])
+
+
+def _columns(suggestions: dict[str, _Suggestion]) -> list[str]:
+    lines = []
+    for s in suggestions.values():
+        if s.column is not None:
+            _, header, *body = toml_table("[[columns]]", s.column)
+            body = [line for line in body if line != 'scale = "linear"']
+            lines += ["", header, body[0], *(f"# {remark}" for remark in s.remarks), *body[1:]]
+    return lines
+
+
+def _left_out(suggestions: dict[str, _Suggestion]) -> list[str]:
+    left = {name: s.remarks[0] for name, s in suggestions.items() if s.column is None}
+    if not left:
+        return []
+    return ["", "# Left out:", *(f"# - {spelt(name)}: {why}" for name, why in left.items())]
+
+
+def _suggest(table: Any, name: str, missing: tuple[str, ...]) -> _Suggestion:
+    type_ = decoded(table.column(name).chunk(0)).type
+    if pa.types.is_boolean(type_):
+        return _Suggestion(Categorical(name, ("false", "true")))
+    if not (is_text(type_) or is_number(type_) or pa.types.is_null(type_)):
+        return _Suggestion(None, (f"it holds {type_}; make it numbers or categories first",))
+    cells = cells_of(table, name)
+    text, present = texts(cells, missing)
+    values = pc.unique(text.filter(pa.array(present))).to_pylist()
+    if len(values) < 2:
+        why = "the same value in every record" if values else "it holds no values"
+        return _Suggestion(None, (f"{why}, so it cannot tell records apart",))
+    everywhere = len(values) == present.sum() >= FEWEST_RECORDS
+    if is_text(type_) and not (len(values) > MOST_CODES and all(map(parses, values))):
+        return _suggest_categories(name, values, everywhere)
+    return _suggest_bounds(cells, name, missing, everywhere)
+
+
+def _suggest_categories(name: str, values: list[str], everywhere: bool) -> _Suggestion:
+    numeric = sum(map(parses, values))
+    if numeric >= FEWEST_NUMBERS and numeric > len(values) - numeric:
+        why = "mostly numbers, but some cells are other texts; correct them or add them to missing"
+        return _Suggestion(None, (why,))
+    if everywhere:
+        return _Suggestion(None, ("another text in every record: an identifier or a free text",))
+    if len(values) > MOST_CATEGORIES:
+        why = f"more than {MOST_CATEGORIES} different texts; group them into a few categories first"
+        return _Suggestion(None, (why,))
+    remark = "Read off the records, not public until confirmed: put the whole public list here."
+    return _Suggestion(Categorical(name, tuple(sorted(values))), (remark,))
+
+
+def _suggest_bounds(
+    cells: Any, name: str, missing: tuple[str, ...], everywhere: bool
+) -> _Suggestion:
+    values, present = numbers(cells, name, missing)
+    values = values[present]
+    seen = np.unique(values)
+    whole = bool((seen == np.round(seen)).all())
+    if everywhere and whole and _looks_like_a_key(name, seen):
+        return _Suggestion(None, ("another whole number in every record: an identifier",))
+    apart = _stands_apart(seen)
+    values, seen = values[values != apart], seen[seen != apart]
+    few = whole and len(seen) <= MOST_CODES
+    low, high = (float(seen[0]), float(seen[-1])) if few else round_out(seen[0], seen[-1])
+    remarks = {
+        "Read off the records, not public until confirmed.": few,
+        "Rounded outwards from the records, not public until confirmed.": not few,
+        _may_be_codes(seen): few and bool(set(seen) - {0.0, 1.0}),
+        _may_be_missing(apart): apart is not None,
+        "Another value in every record: if it is an identifier, remove the column.": everywhere
+        and whole,
+        'Most values are far below the highest: perhaps add scale = "log".': _has_long_tail(
+            values - low
+        ),
+    }
+    applying = tuple(remark for remark, applies in remarks.items() if applies)
+    return _Suggestion(Numeric(name, low, high), applying)
+
+
+def _may_be_codes(seen: Vector) -> str:
+    codes = spelt([f"{value:.0f}" for value in seen[:MOST_CODES]])
+    return f"If these are codes, write in place of low and high: categories = {codes}"
+
+
+def _may_be_missing(value: float | None) -> str:
+    code = f"{value or 0.0:.0f}"
+    return f'{code} stands apart: if it means missing, add "{code}" to missing above.'
+
+
+def round_out(low: float, high: float) -> tuple[float, float]:
+    """Return round numbers at or beyond both ends; the low end is 0 where that is not far off."""
+    span = high - low
+    step = 10.0 ** math.floor(math.log10(span)) if 1e-300 < span < 1e300 else 0.0
+    if step == 0.0:
+        return float(low), float(high)
+    bottom = 0.0 if 0 <= low <= span else _tidy(math.floor(low / step) * step)
+    top = _tidy(math.ceil(high / step) * step)
+    if bottom == 0.0 and high > 0:
+        top = _round_up(high)
+    return min(bottom, float(low)), max(top, float(high))
+
+
+def _round_up(x: float) -> float:
+    power = 10.0 ** math.floor(math.log10(x))
+    return next(_tidy(m * power) for m in (1, 1.5, 2, 3, 4, 5, 6, 8, 10, 20) if m * power >= x)
+
+
+def _tidy(x: float) -> float:
+    return float(f"{x:.12g}")
+
+
+def _looks_like_a_key(name: str, seen: Vector) -> bool:
+    words = name.lower().replace("-", "_").replace(" ", "_").split("_")
+    in_a_row = seen[-1] - seen[0] == len(seen) - 1
+    return in_a_row or bool(set(words) & set(_IDENTIFIERS))
+
+
+def _stands_apart(seen: Vector) -> float | None:
+    """Return −9, 999 or the like where it is the only negative value, or far above the others."""
+    if len(seen) < 3:
+        return None
+    if seen[0] in _CODES and seen[0] < 0 <= seen[1]:
+        return float(seen[0])
+    if seen[-1] in _CODES and seen[-1] > 3 * max(seen[-2], 0):
+        return float(seen[-1])
+    return None
+
+
+def _has_long_tail(above: Vector) -> bool:
+    """Whether nine in ten values lie in the lowest tenth of the range."""
+    return bool(np.quantile(above, 0.9) < 0.1 * above.max())
+
+
+def _markers(table: Any) -> list[str]:
+    """Return the texts that mean missing in some column."""
+    found = {
+        marker
+        for name in dict.fromkeys(table.column_names)
+        if table.column_names.count(name) == 1
+        for marker in _markers_of(table.column(name))
+    }
+    return [m for m in (*_MARKERS, *_MARKERS_OF_NUMBERS) if m in found]
+
+
+def _markers_of(chunks: Any) -> set[str]:
+    cells = pa.concat_arrays([decoded(chunk) for chunk in chunks.chunks])
+    if pa.types.is_floating(cells.type):
+        return {"nan"} if pc.any(pc.is_nan(cells)).as_py() else set()
+    if not is_text(cells.type):
+        return set()
+    values = {value.strip() for value in pc.unique(cells).to_pylist() if value is not None}
+    sure, perhaps = values & set(_MARKERS), values & set(_MARKERS_OF_NUMBERS)
+    rest = values - sure - perhaps - set(MISSING)
+    return sure | perhaps if rest and all(map(parses, rest)) else sure
+
+
+def _found(missing: Sequence[str]) -> str:
+    more = [json.dumps(marker) for marker in missing if marker not in MISSING]
+    return f" ({', '.join(more)} was found in the file)" if more else ""
+
+
+def _which_label(table: Any, source: str, missing: tuple[str, ...]) -> str:
+    two = [name for name in table.column_names if _is_two_valued(table, name, missing)]
+    some = f"two-valued are: {', '.join(two[:8])}" if two else "none has two values"
+    return f"Which column of {source!r} is the label? Name it with --label; {some}."
+
+
+def _is_two_valued(table: Any, name: str, missing: tuple[str, ...]) -> bool:
+    try:
+        text, present = texts(cells_of(table, name), missing)
+    except DataError:
+        return False
+    return len(pc.unique(text.filter(pa.array(present)))) == 2

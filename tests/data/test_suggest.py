@@ -1,0 +1,209 @@
+"""Drafts of schema files: what a person gets to correct and confirm."""
+
+import datetime
+import tomllib
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ppadmm.data import Categorical, Numeric, Schema, load, suggest_schema
+from ppadmm.data.suggest import round_out, suggest_toml
+from ppadmm.errors import DataError, InputError
+
+N = 200
+RNG = np.random.default_rng(5)
+YES = ["yes", "no"] * (N // 2)
+
+
+def draft(**columns):
+    """The draft of a table with these columns and a label, as text and as a schema."""
+    text = suggest_toml(pa.table(columns | {"ill": YES}), "ill", "people.csv")
+    return text, Schema.from_dict(tomllib.loads(text))
+
+
+def one(**columns):
+    """The comments and the column that a draft has for its only column."""
+    text, schema = draft(**columns, other=RNG.random(N))
+    block = text.split("[[columns]]")[1]
+    return block, schema.columns[0]
+
+
+def left_out(cells):
+    text, schema = draft(column=cells, other=RNG.random(N))
+    assert [c.name for c in schema.columns] == ["other"]
+    return next(line for line in text.splitlines() if line.startswith('# - "column": '))
+
+
+def test_a_draft_says_that_it_is_not_public_until_a_person_confirms_it():
+    text, schema = draft(age=RNG.integers(18, 90, N))
+    assert not schema.confirmed
+    assert "drafted from data are not public until a person confirms them" in text
+    assert "Then set confirmed = true." in text
+    assert "private: false" in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_a_file_is_drafted_edited_and_confirmed(tmp_path):
+    table = {"age": RNG.integers(18, 90, N), "sex": ["f", "m"] * (N // 2), "ill": YES}
+    pa.csv.write_csv(pa.table(table), tmp_path / "people.csv")
+    pq.write_table(pa.table(table), tmp_path / "people.parquet")
+    text = suggest_schema(tmp_path / "people.csv", "ill")
+    assert suggest_schema(tmp_path / "people.parquet", "ill") == text.replace(".csv", ".parquet")
+    (tmp_path / "s.toml").write_text(text)
+    assert not load(
+        tmp_path / "people.csv", schema=Schema.from_toml(tmp_path / "s.toml")
+    ).schema.confirmed
+    (tmp_path / "s.toml").write_text(text.replace("confirmed = false", "confirmed = true", 1))
+    data = load(tmp_path / "people.csv", schema=Schema.from_toml(tmp_path / "s.toml"))
+    assert data.schema.confirmed
+    assert data.d == 4
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (18, 89, (0, 100)),
+        (0, 4.98, (0, 5)),
+        (0.2, 1.1, (0, 1.5)),
+        (1998, 2021, (1990, 2030)),
+        (-40, 35, (-40, 40)),
+        (-7, -3, (-7, -3)),
+        (12, 27_602, (0, 30_000)),
+        (0, 100, (0, 100)),
+        (36.1, 41.9, (36, 42)),
+    ],
+)
+def test_bounds_are_round_numbers(low, high, expected):
+    assert round_out(low, high) == expected
+
+
+@given(st.floats(-1e200, 1e200), st.floats(-1e200, 1e200))
+def test_bounds_hold_what_they_were_drawn_from(a, b):
+    low, high = round_out(min(a, b), max(a, b))
+    assert low <= min(a, b)
+    assert max(a, b) <= high
+
+
+def test_numbers_texts_and_truth_values():
+    _, schema = draft(
+        age=[18, 89, *RNG.integers(20, 80, N - 2)],
+        sex=["f", "m"] * (N // 2),
+        smoker=[True, False] * (N // 2),
+        weight=[*RNG.normal(75, 9, N - 1).round(1), None],
+    )
+    assert schema.columns == (
+        Numeric("age", 0, 100),
+        Categorical("sex", ("f", "m")),
+        Categorical("smoker", ("false", "true")),
+        schema.columns[3],
+    )
+    assert schema.columns[3].low <= 50 < 100 <= schema.columns[3].high
+
+
+def test_no_extreme_value_is_quoted():
+    text, _ = draft(pay=[12_345, 987_654, *RNG.integers(50_000, 90_000, N - 2)])
+    assert "12345" not in text
+    assert "987654" not in text
+
+
+def test_few_whole_numbers_may_be_codes():
+    text, c = one(grade=RNG.permutation([1, 2, 3, 4] * (N // 4)))
+    assert c == Numeric("grade", 1, 4)
+    assert 'categories = ["1", "2", "3", "4"]' in text
+    assert "codes" not in one(flag=[0, 1] * (N // 2))[0]
+
+
+@pytest.mark.parametrize(("code", "rest"), [(999, (0, 90)), (-9, (0, 90)), (-99, (20, 80))])
+def test_a_code_for_missing_is_pointed_out_and_does_not_move_a_bound(code, rest):
+    text, c = one(age=[code] * 5 + list(RNG.integers(*rest, N - 5)))
+    assert f'{code} stands apart: if it means missing, add "{code}" to missing above.' in text
+    assert 0 <= c.low < c.high <= 100
+
+
+def test_values_that_belong_together_do_not_stand_apart():
+    assert "stands apart" not in one(x=RNG.integers(900, 1000, N))[0]
+    assert "stands apart" not in one(x=RNG.integers(-99, 100, N))[0]
+
+
+def test_a_long_tail_is_pointed_out():
+    assert 'scale = "log"' in one(cost=np.exp(RNG.normal(6, 2, N)))[0]
+    assert 'scale = "log"' not in one(cost=RNG.random(N))[0]
+
+
+@pytest.mark.parametrize(
+    ("cells", "why"),
+    [
+        (range(1000, 1000 + N), "another whole number in every record: an identifier"),
+        ([f"p-{i}" for i in range(N)], "another text in every record: an identifier"),
+        ([f"town {i // 2}" for i in range(N)], "more than 50 different texts"),
+        (["CH"] * N, "the same value in every record"),
+        ([7.5] * N, "the same value in every record"),
+        (pa.nulls(N), "it holds no values"),
+        (["", "?"] * (N // 2), "it holds no values"),
+        ([datetime.date(2020, 1, 1 + i % 9) for i in range(N)], "it holds date32[day]; make it"),
+        ([b"a", b"b"] * (N // 2), "it holds binary"),
+        ([*map(str, range(30, 30 + N - 1)), "about 50"], "mostly numbers, but some cells"),
+    ],
+)
+def test_columns_that_are_no_features_are_left_out_with_the_reason(cells, why):
+    assert why in left_out(cells)
+
+
+def test_an_identifier_is_known_by_its_name():
+    pay = RNG.choice(np.arange(30_000, 90_000), N, replace=False)
+    text, schema = draft(patient_id=pay, pay=pay)
+    assert [c.name for c in schema.columns] == ["pay"]
+    assert "Another value in every record: if it is an identifier, remove the column." in text
+    assert '# - "patient_id": another whole number in every record: an identifier' in text
+
+
+def test_markers_of_missing_values_are_found(tmp_path):
+    def some(marker, cells):
+        return ["?" if i % 9 == 1 else marker if i % 9 == 0 else c for i, c in enumerate(cells)]
+
+    numbers = [str(i % 50 + 30) for i in range(N)]
+    table = {
+        "a": some("NA", numbers),
+        "b": some("-", numbers),
+        "c": some("N/A", ["x", "y"] * (N // 2)),
+        "d": some("None", ["Minor", "Major"] * (N // 2)),
+        "e": some("nan", numbers),
+        "ill": YES,
+    }
+    pa.csv.write_csv(pa.table(table), tmp_path / "a.csv")
+    text = suggest_schema(tmp_path / "a.csv", "ill")
+    schema = Schema.from_dict(tomllib.loads(text))
+    assert schema.missing == ("", "?", "NA", "N/A", "nan", "-")
+    assert '("NA", "N/A", "nan", "-" was found in the file)' in text
+    assert [c for c in schema.columns if c.name != "d"] == [
+        Numeric("a", 0, 80),
+        Numeric("b", 0, 80),
+        Categorical("c", ("x", "y")),
+        Numeric("e", 0, 80),
+    ]
+    assert schema.columns[3] == Categorical("d", ("Major", "Minor", "None"))
+    assert load(tmp_path / "a.csv", schema=schema).n == N
+
+
+def test_names_cannot_write_into_the_file():
+    name = 'x"\nconfirmed = true\n#'
+    for cells in (RNG.random(N), ["same"] * N):
+        _, schema = draft(**{name: cells, "other": RNG.random(N)})
+        assert not schema.confirmed
+
+
+def test_which_column_is_the_label_is_asked_with_what_might_be():
+    table = pa.table({"age": range(N), "sex": ["f", "m"] * (N // 2), "ill": YES})
+    with pytest.raises(InputError, match=r"'a\.csv' is the label.*two-valued are: sex, ill"):
+        suggest_toml(table, None, "a.csv")
+    with pytest.raises(InputError, match="none has two values"):
+        suggest_toml(table.select(["age"]), None, "a.csv")
+    with pytest.raises(DataError, match="no column 'sick'"):
+        suggest_toml(table, "sick", "a.csv")
+    with pytest.raises(DataError, match=r"No column of 'a\.csv' besides the label"):
+        suggest_toml(table.select(["age", "ill"]), "ill", "a.csv")
