@@ -28,7 +28,7 @@ from ppadmm.engines import local
 from ppadmm.experiments.samples import Setting, default_rounds, error_bound, records_needed
 from ppadmm.noise import SeededNoise
 from ppadmm.privacy import Budget, MemoryLedger
-from ppadmm.problem import Logistic, Risk, make_graph
+from ppadmm.problem import Logistic, MarginRisk, make_graph
 
 AGENTS, NORM, DELTA = 5, 10.0, 1e-6
 GRAPH = make_graph("erdos-renyi", AGENTS)
@@ -72,7 +72,7 @@ def private(V, n, seed, epsilon, plan, everything):
     agents = []
     for i in range(AGENTS):
         part = V[rng.integers(len(V), size=n)]
-        risk = Risk(Shard(part, np.ones(n)), LOSS)
+        risk = MarginRisk(Shard(part, np.ones(n)), LOSS)
         rule = recipe_named("pp").build(Site(i, AGENTS, GRAPH.neighbours(i), risk), settings)
         noise = SeededNoise((seed,))
         agents.append(Agent(rule, i, GRAPH.neighbours(i), [MemoryLedger()], noise))

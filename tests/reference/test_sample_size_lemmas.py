@@ -18,7 +18,7 @@ from ppadmm.experiments import samples
 from ppadmm.experiments.samples import Choice, Setting, connectivity
 from ppadmm.noise import SeededNoise
 from ppadmm.privacy import Budget, MemoryLedger
-from ppadmm.problem import Graph, HuberHinge, Logistic, Risk, make_graph
+from ppadmm.problem import Graph, HuberHinge, Logistic, MarginRisk, make_graph
 
 SIGNS = {M: np.array(list(product((-1.0, 1.0), repeat=M))) for M in (6, 12)}
 
@@ -291,7 +291,7 @@ def test_theorem_2_on_the_real_engine(epsilon):
     agents = []
     for i in range(N):
         V = draw(np.random.default_rng(100 + i), n)
-        at = Risk(Shard(np.abs(V), V.sum(axis=1)), Logistic())
+        at = MarginRisk(Shard(np.abs(V), V.sum(axis=1)), Logistic())
         rule = build("pp", Site(i, N, graph.neighbours(i), at), run)
         noise = SeededNoise(tuple(seeds))
         agents.append(Agent(rule, i, graph.neighbours(i), [MemoryLedger() for _ in seeds], noise))
