@@ -101,7 +101,8 @@ class TestEveryRun:
 
     def test_says_what_was_run_and_how_to_do_it_again(self, name):
         result, text = finished(name).to_dict(), Page(source(name)).text
-        assert f"trained together by {result['agents']} agents" in text
+        how = "on the pooled records of" if name == "pooled" else "together by"
+        assert f"trained {how} {result['agents']} agents" in text
         assert f"{sum(result['records']):,} training records" in text
         assert "ppadmm train " in text
         assert f"ppadmm {result['version']}" in text
@@ -297,7 +298,7 @@ class TestPublic:
         change(folder, "result.json", **LOCAL)
         full = write_report(folder).read_bytes()
         public = write_report(folder, public=True).read_bytes()
-        for digits in (b"172651", b"172653", b"91726", b"8172.65", b"68.3 %", b"51.7 %"):
+        for digits in (b"172651", b"172653", b"91726", b"8172.65", b"68.3\xc2\xa0%", b"51.7\xc2\xa0%"):
             assert digits in full
             assert digits not in public
         for words in (b"local diagnostic, not covered", b"plot-accuracy", b"plot-test-error"):

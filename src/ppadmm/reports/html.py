@@ -28,9 +28,9 @@ NAMES = {
     "dvp": "DVP",
     "m-admm": "M-ADMM",
     "r-admm": "R-ADMM",
-    "gradient": "noisy gradient descent",
-    "one-shot": "one-shot averaging",
-    "centralised": "centralised objective perturbation",
+    "gradient": "Noisy gradient descent",
+    "one-shot": "One-shot averaging",
+    "centralised": "Centralised objective perturbation",
     "non-private": "ADMM without noise",
 }
 EVENTS = {
@@ -131,12 +131,12 @@ def _environment() -> jinja2.Environment:
 
 def percent(share: float) -> str:
     """Spell a share with one decimal."""
-    return f"{100.0 * share:.1f} %"
+    return f"{100.0 * share:.1f}\N{NO-BREAK SPACE}%"
 
 
 def precise_percent(share: float) -> str:
     """Spell a share with up to two decimals."""
-    return f"{100.0 * share:.2f}".rstrip("0").rstrip(".") + " %"
+    return f"{100.0 * share:.2f}".rstrip("0").rstrip(".") + "\N{NO-BREAK SPACE}%"
 
 
 def signed(value: float, digits: int = 4) -> str:
@@ -146,7 +146,7 @@ def signed(value: float, digits: int = 4) -> str:
 
 def upper_percent(share: float) -> str:
     """Spell an upper bound on a share, rounded up."""
-    return f"{math.ceil(1000.0 * share - 1e-9) / 10.0:.1f} %"
+    return f"{math.ceil(1000.0 * share - 1e-9) / 10.0:.1f}\N{NO-BREAK SPACE}%"
 
 
 def _count(value: int) -> str:
