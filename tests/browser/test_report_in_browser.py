@@ -4,7 +4,7 @@ import re
 import shutil
 
 import pytest
-from runs import folder_of
+from small_runs import folder_of
 
 from ppadmm.reports.html import write_report
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from runs import copy_of, folder_of
+from small_runs import copy_of, folder_of
 
 import ppadmm.experiments.train
 from ppadmm.cli import main

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
-from runs import EVIL, SPECS, change, copy_of, finished, folder_of
+from small_runs import EVIL, SPECS, change, copy_of, finished, folder_of
 
 from ppadmm.errors import InputError
 from ppadmm.reports.html import best_guess, render, write_report

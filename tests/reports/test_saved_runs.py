@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from runs import change, copy_of, finished, folder_of
+from small_runs import change, copy_of, finished, folder_of
 
 from ppadmm.errors import InputError
 from ppadmm.experiments.history import POINTS, rounds_shown
