@@ -24,6 +24,12 @@ settings.register_profile(
 settings.load_profile("ppadmm")
 
 
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    """Run every test in a folder of its own: what it saves by default stays out of the project."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture
 def data_dir():
     """The folder with the real data sets, where there is one."""

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -166,7 +167,8 @@ class TestPrivacy:
         first, second, other = (
             ppadmm(*private("--json", "--seed", seed)).json for seed in (3, 3, 4)
         )
-        del first["seconds"], second["seconds"]
+        for figures in (first, second):
+            del figures["seconds"], figures["started"]
         assert first == second
         assert first["test_log_loss"] != other["test_log_loss"]
         assert first["private"] is False
@@ -244,7 +246,7 @@ class TestText:
         assert outcome.err == ""
         assert "test accuracy" in outcome.out
         assert "\nPRIVATE: ε = " in outcome.out
-        assert "Results:" not in outcome.out
+        assert outcome.out.endswith("/report.html\n")
 
     def test_says_that_it_is_not(self, ppadmm):
         outcome = ppadmm(*private("--seed", 1))
@@ -267,8 +269,8 @@ class TestText:
 class TestFiles:
     def test_a_run_is_written(self, ppadmm):
         outcome = ppadmm(*private("--out", "runs/one"))
-        assert outcome.out.endswith("\nResults: runs/one\n")
-        names = {"result.json", "model.json", "statement.txt", "releases.npz"}
+        assert outcome.out.endswith("\nResults: runs/one\nReport:  runs/one/report.html\n")
+        names = {"result.json", "model.json", "statement.txt", "releases.npz", "report.html"}
         assert {path.name for path in Path("runs/one").iterdir()} == names
         assert [path.name for path in Path("runs").iterdir()] == ["one"]
 
@@ -282,6 +284,7 @@ class TestFiles:
         with np.load("one/releases.npz") as file:
             releases = file["releases"]
             assert file["private"]
+            assert file["spoke"].all()
         assert releases.shape == (4, 3, 5)
         mean = releases[2:].mean(axis=(0, 1))
         assert list(model["coefficients"].values()) == pytest.approx(mean)
@@ -295,6 +298,31 @@ class TestFiles:
         with np.load("one/releases.npz") as file:
             assert not file["private"]
         assert Path("one/statement.txt").read_text().startswith("NOT PRIVATE: ")
+
+    def test_without_out_the_folder_is_named_after_the_run(self, ppadmm):
+        lines = ppadmm(*private()).out.splitlines()[-2:]
+        folder = Path(lines[0].removeprefix("Results: "))
+        assert re.fullmatch(r"runs/\d{8}-\d{6}-pp-people", str(folder))
+        assert lines[1] == f"Report:  {folder}/report.html"
+        assert (folder / "report.html").read_text().startswith("<!DOCTYPE html>")
+        assert list(Path("runs").iterdir()) == [folder]
+
+    @pytest.mark.parametrize("option", ["--no-save", "--json"])
+    def test_nothing_is_saved(self, ppadmm, option):
+        before = sorted(Path().iterdir())
+        outcome = ppadmm(*private(option))
+        assert outcome.code == 0
+        assert "Report:" not in outcome.out
+        assert sorted(Path().iterdir()) == before
+
+    def test_no_save_and_out_contradict_each_other(self, ppadmm):
+        refused(ppadmm(*private("--no-save", "--out", "one")), 2, "--no-save", "'one'")
+        assert not Path("one").exists()
+
+    def test_a_place_for_runs_that_cannot_be_written(self, ppadmm):
+        Path("runs").write_text("mine")
+        refused(ppadmm(*private()), 2, "runs' is not a folder", "--out")
+        assert Path("runs").read_text() == "mine"
 
     def test_an_existing_folder_is_left_alone(self, ppadmm):
         Path("one").mkdir()

@@ -134,8 +134,9 @@ def test_a_private_run_of_three_classes_on_the_command_line(flowers, tmp_path):
     assert "3 classes (multinomial)" in " ".join(done.stdout.split())
     assert "PRIVATE: ε = 20 at δ = 0.001" in done.stdout
     model = json.loads((out / "model.json").read_text())
-    assert list(model["coefficients"]) == ["a", "b", "c"]
-    assert list(model["coefficients"]["a"]) == ["width", "length", "intercept"]
+    assert list(model["coefficients"]) == ["width", "length", "intercept"]
+    assert list(model["coefficients"]["width"]) == model["classes"] == ["a", "b", "c"]
+    assert "report.html" in done.stdout
     result = json.loads((out / "result.json").read_text())
     assert result["classes"] == ["a", "b", "c"]
     assert result["test_error"] < 0.5

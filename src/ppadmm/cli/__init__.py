@@ -3,7 +3,7 @@
 A command imports what it needs when it runs, so that `ppadmm --help` is quick.
 """
 
-from ppadmm.cli import compare, data, samples, schema, train  # commands register themselves
+from ppadmm.cli import compare, data, report, samples, schema, train  # they register themselves
 from ppadmm.cli.app import app, main
 
-__all__ = ["app", "compare", "data", "main", "samples", "schema", "train"]
+__all__ = ["app", "compare", "data", "main", "report", "samples", "schema", "train"]

@@ -15,6 +15,7 @@ from ppadmm.cli.common import (
     progress,
     show,
 )
+from ppadmm.errors import InputError
 
 if TYPE_CHECKING:
     from ppadmm.algorithms.settings import Speaking
@@ -157,20 +158,25 @@ def train(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="New folder for result.json, model.json, statement.txt and releases.npz.",
+            help="New folder for report.html, result.json, model.json, statement.txt and "
+            "releases.npz [runs/<date>-<time>-<algorithm>-<data>; with --json none].",
         ),
     ] = None,
+    no_save: Annotated[bool, typer.Option("--no-save", help="Write nothing.")] = False,
 ) -> None:
     """Train one classifier over several agents, all in this process.
 
     Without --seed the noise comes from the operating system, and the run is private if the
     schema of its data is public: the statement at the end says so, or why not.
 
+    The results and a report to read in a browser are saved in a new folder under runs, or in
+    that of --out. With --json nothing is saved unless --out is given; with --no-save, never.
+
     Example: ppadmm train patients.csv --schema patients.toml --epsilon 2 --out runs/first
     """
     from ppadmm.experiments.spec import RunSpec
     from ppadmm.experiments.train import train as run
-    from ppadmm.reports.files import require_new, write_run
+    from ppadmm.reports.files import new_folder, require_new, write_run
     from ppadmm.reports.text import summary
 
     given = {
@@ -190,15 +196,21 @@ def train(
             "records": None if records is None else counts("records", records),
         }
         spec = RunSpec.of(preset, speaking=_speaking(tested), **given, **each)
-        if out is not None:
-            require_new(out)
+        save = _is_saved(out, no_save, as_json)
+        if save:
+            require_new(out or new_folder(spec))
         with progress(hidden=as_json) as report:
             result = run(spec, report)
-        if out is not None:
-            write_run(result, out)
+        folder = write_run(result, out) if save else None
     show(result.to_dict() if as_json else summary(result))
-    if out is not None and not as_json:
-        typer.echo(f"\nResults: {out}")
+    if folder is not None and not as_json:
+        typer.echo(f"\nResults: {folder}\nReport:  {folder / 'report.html'}")
+
+
+def _is_saved(out: Path | None, no_save: bool, as_json: bool) -> bool:
+    if no_save and out is not None:
+        raise InputError(f"--no-save writes nothing and --out {str(out)!r} asks to; leave out one.")
+    return not no_save and (out is not None or not as_json)
 
 
 def _speaking(given: dict[str, Any]) -> "Speaking | None":

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -12,17 +13,21 @@ from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, recipe_named
 from ppadmm.data import Dataset, Partition, Schema, load
 from ppadmm.engines import local
+from ppadmm.experiments.history import figures_by_round
 from ppadmm.experiments.metrics import Metrics, evaluate
 from ppadmm.experiments.scene import Scene, cast, stage, strictest
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.noise import NoiseSource, SecureNoise, SeededNoise
 from ppadmm.privacy import Tally
 from ppadmm.privacy import accountant as accounting
+from ppadmm.privacy.record import to_plain
 from ppadmm.privacy.statement import CAVEATS, UNITS, Statement, finite_or_none, worst
 from ppadmm.problem import Risk, loss_for, risk_of
 from ppadmm.typing import Array
 
 Progress = Callable[[int, int], None]
+FORMAT = 1
+"""Of what `to_dict` returns; a report needs the format that it knows."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,11 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Result:
-    """A finished run. `model` (d,) is the released model with both free averages."""
+    """A finished run. `model` (d,) is the released model with both free averages.
+
+    `reserved` and `spent` are what each agent's ledger set aside and booked; `history` has the test
+    figures by round.
+    """
 
     prepared: Prepared
     model: Array
@@ -47,7 +56,11 @@ class Result:
     train_loss: float | None
     noise: list[dict[str, float]]
     passes: float
+    started: datetime
     seconds: float
+    reserved: list[Tally]
+    spent: list[Tally]
+    history: dict[str, Any]
     statement: Statement
 
     def to_dict(self) -> dict[str, Any]:
@@ -55,7 +68,9 @@ class Result:
         spec, settings, scene = self.prepared.spec, self.prepared.settings, self.prepared.scene
         statement = self.statement
         return {
+            "format": FORMAT,
             "version": __version__,
+            "started": self.started.isoformat(timespec="seconds"),
             "algorithm": spec.algorithm,
             "calibration": spec.calibration,
             "epsilon": statement.claimed_epsilon,
@@ -71,6 +86,7 @@ class Result:
             "graph": {"name": scene.graph.name, "edges": scene.graph.edges},
             "records": list(scene.records),
             "features": scene.features,
+            "parameters": scene.parameters,
             "classes": list(scene.schema.label.names),
             "loss": scene.loss.name,
             "rounds": self.trace.rounds,
@@ -78,14 +94,21 @@ class Result:
             "beta": settings.beta,
             "releases": list(statement.releases),
             "test_records": len(scene.test[1]),
+            "test_majority": _largest_share(scene.test[1]),
             "test_error": float(self.metrics.error[0]),
             "test_error_per_agent": [float(e) for e in self.agent_metrics.error],
             "test_auc": finite_or_none(float(self.metrics.auc[0])),
             "test_log_loss": float(self.metrics.log_loss[0]),
+            "test_log_loss_per_agent": [float(v) for v in self.agent_metrics.log_loss],
             "train_loss": self.train_loss,
             "passes": self.passes,
             "seconds": self.seconds,
+            "history": self.history,
             "noise": self.noise,
+            "ledger": [
+                {"reserved": to_plain(most), "spent": to_plain(booked)}
+                for most, booked in zip(self.reserved, self.spent, strict=True)
+            ],
             "spec": asdict(spec),
             "statement": statement.to_dict(),
         }
@@ -128,7 +151,7 @@ def train(spec: RunSpec, progress: Progress | None = None, *, data: object | Non
 def run(prepared: Prepared, progress: Progress | None = None) -> Result:
     """Run what was prepared; reading the data is not part of it."""
     spec, settings = prepared.spec, prepared.settings
-    started = time.perf_counter()
+    now, started = datetime.now().astimezone(), time.perf_counter()
     noise: NoiseSource = SecureNoise() if spec.seed is None else SeededNoise((spec.seed,))
     sites = prepared.scene.sites(spec.algorithm)
     pooled = recipe_named(spec.algorithm).pooled
@@ -138,7 +161,7 @@ def run(prepared: Prepared, progress: Progress | None = None) -> Result:
     of = agents[0].algorithm.rounds
     trace = local.run(agents, progress and (lambda t: progress(t + 1, of)))
     seconds = time.perf_counter() - started
-    return _result(prepared, agents, [site.risk for site in sites], trace, seconds)
+    return _result(prepared, agents, [site.risk for site in sites], trace, now, seconds)
 
 
 def _settings(spec: RunSpec, scene: Scene) -> Settings:
@@ -161,9 +184,11 @@ def _result(
     agents: list[Agent],
     risks: list[Risk],
     trace: local.Trace,
+    started: datetime,
     seconds: float,
 ) -> Result:
-    statement = _statement(prepared, [agent.ledgers[0].reserved for agent in agents], trace)
+    reserved = [agent.ledgers[0].reserved for agent in agents]
+    statement = _statement(prepared, reserved, trace)
     model, agent_models = trace.model()[0], trace.agent_models()[:, 0]
     classes = prepared.scene.schema.classes
     X, y = prepared.scene.test
@@ -178,9 +203,18 @@ def _result(
         train_loss=loss,
         noise=[_noise(agent) for agent in agents],
         passes=float(np.mean([risk.passes for risk in risks])),
+        started=started,
         seconds=seconds,
+        reserved=reserved,
+        spent=[agent.ledgers[0].spent for agent in agents],
+        history=figures_by_round(trace, (X, y), classes),
         statement=statement,
     )
+
+
+def _largest_share(labels: Array) -> float:
+    """Return how often always naming the commonest class is right."""
+    return float(np.unique(labels, return_counts=True)[1].max() / len(labels))
 
 
 def _train_loss(prepared: Prepared, model: Array) -> float:

@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +15,27 @@ import numpy as np
 
 from ppadmm.data import Schema
 from ppadmm.errors import InputError
+from ppadmm.experiments.spec import RunSpec
 from ppadmm.experiments.train import Result
+from ppadmm.reports.html import write_report
 from ppadmm.typing import Array
+
+MOST_ALIKE = 1000
+"""Runs of one name that a folder can hold."""
+
+
+class ExistsError(InputError):
+    """The folder is there already."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(f"{str(folder)!r} exists already; choose another --out or remove it.")
 
 
 def require_new(folder: Path) -> None:
     """Refuse, before any work, a folder that exists or that could not be made."""
     with _named(folder):
         if os.path.lexists(folder):
-            raise InputError(f"{str(folder)!r} exists already; choose another --out or remove it.")
+            raise ExistsError(folder)
         parent = next(p for p in folder.absolute().parents if os.path.lexists(p))
         if not parent.is_dir():
             raise InputError(_cannot(folder, f"{str(parent)!r} is not a folder"))
@@ -29,8 +43,32 @@ def require_new(folder: Path) -> None:
             raise InputError(_cannot(folder, f"{str(parent)!r} cannot be written to"))
 
 
-def write_run(result: Result, folder: Path) -> None:
-    """Write result.json, model.json, statement.txt and releases.npz into a new folder."""
+def new_folder(spec: RunSpec, started: datetime | None = None) -> Path:
+    """Return runs/<date>-<time>-<algorithm>-<data>, under the current folder."""
+    when = started or datetime.now()
+    data = re.sub(r"[^A-Za-z0-9_.]+", "-", Path(spec.data).stem).strip("-.")[:40]
+    return Path("runs") / f"{when:%Y%m%d-%H%M%S}-{spec.algorithm}-{data or 'data'}"
+
+
+def write_run(result: Result, folder: Path | None = None) -> Path:
+    """Write a run into a new folder, by default one named after it; return the folder.
+
+    result.json, model.json, statement.txt, releases.npz and report.html appear all or none. Of two
+    runs that would take the same default name the later one gets -2, -3, … after it.
+    """
+    if folder is not None:
+        _write_run(result, folder)
+        return folder
+    plain = new_folder(result.prepared.spec, result.started)
+    for k in range(1, MOST_ALIKE):
+        folder = plain if k == 1 else plain.with_name(f"{plain.name}-{k}")
+        with suppress(ExistsError):
+            _write_run(result, folder)
+            return folder
+    raise ExistsError(plain)
+
+
+def _write_run(result: Result, folder: Path) -> None:
     require_new(folder)
     with _named(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -42,8 +80,10 @@ def write_run(result: Result, folder: Path) -> None:
             np.savez_compressed(
                 draft / "releases.npz",
                 releases=result.trace.releases[:, :, 0],
+                spoke=result.trace.spoke[:, :, 0],
                 private=np.array(result.statement.private),
             )
+            write_report(draft)
 
 
 def model_dict(result: Result) -> dict[str, Any]:
@@ -61,12 +101,14 @@ def model_dict(result: Result) -> dict[str, Any]:
 
 
 def _coefficients(schema: Schema, model: Array) -> dict[str, Any]:
-    """Return {feature: coefficient}, or that for every class."""
-    rows = [
-        dict(zip(schema.feature_names, row.tolist(), strict=True))
-        for row in model.reshape(-1, schema.dimension)
-    ]
-    return rows[0] if len(rows) == 1 else dict(zip(schema.label.names, rows, strict=True))
+    """Return {feature: coefficient}, or {feature: {class: coefficient}}."""
+    columns = model.reshape(-1, schema.dimension).T.tolist()
+    values = columns if len(columns[0]) > 1 else [column[0] for column in columns]
+    names = schema.label.names
+    return {
+        feature: dict(zip(names, value, strict=True)) if isinstance(value, list) else value
+        for feature, value in zip(schema.feature_names, values, strict=True)
+    }
 
 
 @contextmanager
@@ -76,9 +118,19 @@ def _draft(folder: Path) -> Iterator[Path]:
     draft.mkdir()
     try:
         yield draft
-        draft.rename(folder)
+        _rename(draft, folder)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
+        raise
+
+
+def _rename(draft: Path, folder: Path) -> None:
+    """Give the draft its name; a full folder that has it by now is not replaced."""
+    try:
+        draft.rename(folder)
+    except OSError:
+        if os.path.lexists(folder):
+            raise ExistsError(folder) from None
         raise
 
 

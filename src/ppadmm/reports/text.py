@@ -3,8 +3,6 @@
 import textwrap
 from typing import Any
 
-import numpy as np
-
 from ppadmm.experiments.train import Result
 
 WIDTH = 100
@@ -24,7 +22,7 @@ NOISES = {
 def summary(result: Result) -> str:
     """Return what was run, the test figures and the privacy statement as plain lines."""
     figures = result.to_dict()
-    rows = [*_agent_rows(figures), *_test_rows(result, figures), *_cost_rows(figures)]
+    rows = [*_agent_rows(figures), *_test_rows(figures), *_cost_rows(figures)]
     table = [f"  {name:<14} {value}" for name, value in rows]
     statement = [_wrap(line) for line in result.statement.text().splitlines()]
     return "\n".join([_wrap(_setting(result, figures)), "", *table, "", *statement])
@@ -57,15 +55,13 @@ def _agent_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
     return [("" if k else "agents", line.replace(UNBROKEN, " ")) for k, line in enumerate(lines)]
 
 
-def _test_rows(result: Result, figures: dict[str, Any]) -> list[tuple[str, str]]:
+def _test_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
     accuracies = [1 - error for error in figures["test_error_per_agent"]]
-    labels = result.prepared.scene.test[1]
-    common = np.unique(labels, return_counts=True)[1].max() / len(labels)
     return [
         (
             "test accuracy",
             f"{1 - figures['test_error']:.4f}   of {figures['test_records']:,} held-out records "
-            f"(always the commonest class: {common:.4f})",
+            f"(always the commonest class: {figures['test_majority']:.4f})",
         ),
         ("  per agent", f"{min(accuracies):.4f} to {max(accuracies):.4f}"),
         ("test AUC", _number(figures["test_auc"])),

@@ -1,0 +1,39 @@
+"""`ppadmm report`: one HTML file from a run folder."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ppadmm.cli.app import app
+from ppadmm.cli.common import interruptible
+
+
+@app.command()
+def report(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A folder that train wrote.")],
+    public: Annotated[
+        bool,
+        typer.Option(
+            "--public",
+            help="For sending outside: leave out everything that the privacy guarantee does not "
+            "cover (test figures, running time, folders). Refused for a run that is not private.",
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="New file [RUN/report.html, with --public RUN/report-public.html]."
+        ),
+    ] = None,
+) -> None:
+    """Write one self-contained HTML file about a finished run and print its path.
+
+    The file loads nothing from the network and can be sent by mail or printed.
+
+    Example: ppadmm report runs/first --public
+    """
+    from ppadmm.reports.html import write_report
+
+    with interruptible():
+        typer.echo(f"Report: {write_report(run, out, public)}")

@@ -1,0 +1,42 @@
+"""Tallies as plain data, so that anyone can work out ε again from what a run wrote down."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ppadmm.errors import InputError
+from ppadmm.privacy.events import (
+    Approximate,
+    Event,
+    Gaussian,
+    NonPrivate,
+    ObjectivePerturbation,
+    Pure,
+    Tally,
+)
+
+KINDS: dict[str, type[Event]] = {
+    kind.__name__: kind for kind in (Gaussian, ObjectivePerturbation, Pure, Approximate, NonPrivate)
+}
+
+
+def to_plain(tally: Tally) -> list[dict[str, Any]]:
+    """Return one entry per event: its kind, its public constants, and how often it may happen."""
+    return [
+        {"event": type(event).__name__, **asdict(event), "times": times}
+        for event, times in tally.counts
+    ]
+
+
+def from_plain(entries: Sequence[dict[str, Any]]) -> Tally:
+    """Read what `to_plain` wrote."""
+    return Tally(tuple((_event(entry), int(entry["times"])) for entry in entries))
+
+
+def _event(entry: dict[str, Any]) -> Event:
+    kind = KINDS.get(entry["event"])
+    if kind is None:
+        raise InputError(
+            f"The event {entry['event']!r} is unknown to this version; use the one that wrote it."
+        )
+    return kind(**{name: v for name, v in entry.items() if name not in ("event", "times")})

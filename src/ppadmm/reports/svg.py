@@ -1,0 +1,386 @@
+"""Small plots as inline SVG: no scripts, no style attributes, colours by CSS class.
+
+Every text is escaped. A plot is `role="img"` with a title and a description for readers who do
+not see it; values appear on hover by CSS alone.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from markupsafe import Markup, escape
+
+WIDTH, HEIGHT = 420, 260
+LEFT, RIGHT, TOP, BOTTOM = 54, 14, 30, 48
+
+
+def tag(name: str, *children: object, **attributes: object) -> Markup:
+    """Return an element; `class_` and `stroke_width` become class and stroke-width."""
+    pairs = (
+        Markup(' {}="{}"').format(key.strip("_").replace("_", "-"), _plain(value))
+        for key, value in attributes.items()
+        if value is not None
+    )
+    head = Markup("").join(pairs)
+    return Markup("<{0}{1}>{2}</{0}>").format(name, head, Markup("").join(map(escape, children)))
+
+
+def _plain(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def picture(
+    name: str, title: str, description: str, size: tuple[float, float], *children: object
+) -> Markup:
+    """Return the svg element called `name`, with its title and description."""
+    return tag(
+        "svg",
+        tag("title", title, id=f"{name}-title"),
+        tag("desc", description, id=f"{name}-desc"),
+        *children,
+        id=name,
+        class_="plot",
+        role="img",
+        aria_labelledby=f"{name}-title {name}-desc",
+        viewBox=f"0 0 {size[0]:g} {size[1]:g}",
+    )
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Maps values from [low, high] to [start, end], linearly or by logarithm."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool = False
+
+    def __call__(self, value: float) -> float:
+        """Return where `value` is drawn."""
+        low, high, at = (self._scaled(v) for v in (self.low, self.high, value))
+        return self.start + (self.end - self.start) * (at - low) / (high - low)
+
+    def _scaled(self, value: float) -> float:
+        return math.log10(max(value, 1e-300)) if self.log else value
+
+    def ticks(self, about: int = 5) -> list[float]:
+        """Return round values within the axis."""
+        return log_ticks(self.low, self.high, about) if self.log else ticks(self, about)
+
+
+def ticks(axis: Axis, about: int) -> list[float]:
+    """Return multiples of 1, 2 or 5 times a power of ten within the axis."""
+    step = _round_step((axis.high - axis.low) / about)
+    first, last = math.ceil(axis.low / step - 1e-9), math.floor(axis.high / step + 1e-9)
+    return [round(k * step, 12) for k in range(first, last + 1)]
+
+
+def _round_step(rough: float) -> float:
+    power = 10.0 ** math.floor(math.log10(rough))
+    return power * next(m for m in (1.0, 2.0, 5.0, 10.0) if rough <= 1.5 * m * power)
+
+
+def log_ticks(low: float, high: float, about: int) -> list[float]:
+    """Return powers of ten, thinned to about so many; 1, 2 and 5 of each when there are few."""
+    first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
+    stride = max(1, math.ceil((last - first + 1) / about))
+    powers = [10.0**k for k in range(first, last + 1, stride)]
+    if len(powers) >= 3:
+        return powers
+    fine = (m * 10.0**k for k in range(first - 1, last + 1) for m in (1, 2, 5))
+    return [v for v in fine if low * (1 - 1e-9) <= v <= high * (1 + 1e-9)]
+
+
+@dataclass(frozen=True)
+class Series:
+    """A named line; points whose y is None are left out."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A dashed level across the plot, or a point on it, with its words."""
+
+    words: str
+    y: float
+    x: float | None = None
+
+
+Spell = Callable[[float], str]
+
+
+def short(value: float) -> str:
+    """Spell a number with few digits."""
+    if value == 0 or 1e-3 <= abs(value) < 1e5:
+        return f"{value:.4g}"
+    mantissa, exponent = f"{value:.2e}".split("e")
+    digits = mantissa.rstrip("0").rstrip(".")
+    return f"{digits}e{int(exponent)}"
+
+
+def line_chart(
+    name: str,
+    title: str,
+    series: Sequence[Series],
+    labels: tuple[str, str],
+    *,
+    marks: Sequence[Mark] = (),
+    log: tuple[bool, bool] = (False, False),
+    spell: tuple[Spell, Spell] = (short, short),
+) -> Markup:
+    """Draw lines over a common x; `labels`, `log` and `spell` are for (x, y)."""
+    x = _axis(series[0].x, LEFT, WIDTH - RIGHT, log[0], pad=0.0)
+    levels = [v for line in series for v in line.y] + [mark.y for mark in marks]
+    y = _axis(levels, HEIGHT - BOTTOM, TOP, log[1], pad=0.06)
+    return picture(
+        name,
+        title,
+        _described(series, labels, spell),
+        (WIDTH, HEIGHT),
+        _frame(x, y, labels, spell),
+        *(_mark(mark, x, y) for mark in marks),
+        *(_line(line, x, y, k + 1) for k, line in enumerate(series)),
+        _legend([line.name for line in series]) if len(series) > 1 else "",
+        *_tips(series, x, y, labels, spell),
+    )
+
+
+def _axis(values: Sequence[float], start: float, end: float, log: bool, pad: float) -> Axis:
+    low, high = min(values), max(values)
+    if log:
+        low = max(low, 1e-300)
+        stretch = (high / low) ** pad if high > low else 2.0
+        return Axis(low / stretch, high * stretch, start, end, log)
+    stretch = (high - low) * pad
+    if high - low <= 1e-12 * max(abs(high), 1e-300):
+        stretch = 0.05 * abs(high) or 1.0
+    return Axis(low - stretch, high + stretch, start, end, log)
+
+
+def _described(
+    series: Sequence[Series], labels: tuple[str, str], spell: tuple[Spell, Spell]
+) -> str:
+    def one(line: Series) -> str:
+        (a, b), (p, q) = (line.x[0], line.x[-1]), (line.y[0], line.y[-1])
+        return (
+            f"{line.name}: {labels[1]} {spell[1](p)} at {labels[0]} {spell[0](a)}, "
+            f"{spell[1](q)} at {spell[0](b)}, lowest {spell[1](min(line.y))}, "
+            f"highest {spell[1](max(line.y))}."
+        )
+
+    return " ".join(one(line) for line in series)
+
+
+def _frame(x: Axis, y: Axis, labels: tuple[str, str], spell: tuple[Spell, Spell]) -> Markup:
+    bottom = HEIGHT - BOTTOM
+    across = [
+        tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y(v), y2=y(v), class_="grid") for v in y.ticks()
+    ]
+    up = [tag("text", spell[1](v), x=LEFT - 6, y=y(v) + 4, class_="tick end") for v in y.ticks()]
+    along = [tag("text", spell[0](v), x=x(v), y=bottom + 17, class_="tick mid") for v in x.ticks()]
+    base = tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=bottom, y2=bottom, class_="axis")
+    names = [
+        tag("text", labels[0], x=(LEFT + WIDTH - RIGHT) / 2, y=HEIGHT - 8, class_="label mid"),
+        tag("text", labels[1], x=4, y=14, class_="label"),
+    ]
+    return tag("g", *across, base, *up, *along, *names)
+
+
+def _line(line: Series, x: Axis, y: Axis, k: int) -> Markup:
+    points = [f"{x(a):.1f},{y(b):.1f}" for a, b in zip(line.x, line.y, strict=True)]
+    return tag("polyline", points=" ".join(points), class_=f"line s{k}")
+
+
+def _mark(mark: Mark, x: Axis, y: Axis) -> Markup:
+    if mark.x is None:
+        level = tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y(mark.y), y2=y(mark.y), class_="level")
+        words = tag("text", mark.words, x=WIDTH - RIGHT, y=y(mark.y) - 5, class_="note end")
+        return tag("g", level, words)
+    side = "end" if x(mark.x) > 0.8 * WIDTH else ""
+    at = x(mark.x) + (-8 if side else 8)
+    point = tag("circle", cx=x(mark.x), cy=y(mark.y), r=4.5, class_="point")
+    return tag("g", point, tag("text", mark.words, x=at, y=y(mark.y) - 8, class_=f"note {side}"))
+
+
+def _legend(names: Sequence[str]) -> Markup:
+    parts, at = [], float(WIDTH - RIGHT)
+    for k, name in reversed(list(enumerate(names, 1))):
+        at -= 6.3 * len(name)
+        parts.append(tag("text", name, x=at, y=14, class_="note"))
+        parts.append(tag("line", x1=at - 24, x2=at - 5, y1=10, y2=10, class_=f"line s{k}"))
+        at -= 36
+    return tag("g", *parts)
+
+
+def _tips(
+    series: Sequence[Series],
+    x: Axis,
+    y: Axis,
+    labels: tuple[str, str],
+    spell: tuple[Spell, Spell],
+) -> list[Markup]:
+    """Return one area per x that shows its values while the pointer is over it."""
+    at = [x(v) for v in series[0].x]
+    edges = [LEFT, *((a + b) / 2 for a, b in pairwise(at)), WIDTH - RIGHT]
+    return [
+        _tip(
+            edges[k],
+            edges[k + 1],
+            at[k],
+            [y(line.y[k]) for line in series],
+            f"{labels[0]} {spell[0](series[0].x[k])}: "
+            + ", ".join(
+                (f"{line.name} " if len(series) > 1 else "") + spell[1](line.y[k])
+                for line in series
+            ),
+        )
+        for k in range(len(at))
+    ]
+
+
+def _tip(left: float, right: float, at: float, heights: Sequence[float], words: str) -> Markup:
+    shown = tag(
+        "g",
+        tag("line", x1=at, x2=at, y1=TOP, y2=HEIGHT - BOTTOM, class_="axis"),
+        *(tag("circle", cx=at, cy=height, r=3.5, class_="point") for height in heights),
+        tag("rect", x=0, y=HEIGHT - 24, width=WIDTH, height=24, class_="cover"),
+        tag("text", words, x=(LEFT + WIDTH - RIGHT) / 2, y=HEIGHT - 8, class_="tip mid"),
+        class_="shown",
+    )
+    area = tag(
+        "rect", x=left, y=TOP, width=right - left, height=HEIGHT - BOTTOM - TOP, class_="area"
+    )
+    return tag("g", area, shown, class_="hover", aria_hidden="true")
+
+
+def dot_plot(
+    name: str,
+    title: str,
+    rows: Sequence[tuple[str, float]],
+    label: str,
+    marks: Sequence[tuple[str, float]],
+    spell: Spell = short,
+) -> Markup:
+    """Draw one dot per row on a common axis, with named levels (words, value) as vertical lines."""
+    step = 20 if len(rows) <= 12 else 14
+    top = 14 + 16 * len(marks)
+    bottom = top + step * len(rows) + 6
+    values = [value for _, value in rows] + [value for _, value in marks]
+    x = _axis(values, LEFT + 14, WIDTH - RIGHT - 8, log=False, pad=0.08)
+    described = "; ".join(f"{words} {spell(value)}" for words, value in (*rows, *marks)) + "."
+    parts = [_row(words, x(v), top + step * (k + 0.5)) for k, (words, v) in enumerate(rows)]
+    levels = [_named_level(k, words, x(v), bottom) for k, (words, v) in enumerate(marks)]
+    along = [tag("text", spell(v), x=x(v), y=bottom + 17, class_="tick mid") for v in x.ticks(4)]
+    base = tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=bottom, y2=bottom, class_="axis")
+    named = tag("text", label, x=(LEFT + WIDTH) / 2, y=bottom + 38, class_="label mid")
+    size = (WIDTH, bottom + 46)
+    return picture(name, title, described, size, base, *along, *levels, *parts, named)
+
+
+def _row(words: str, at: float, y: float) -> Markup:
+    return tag(
+        "g",
+        tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="grid"),
+        tag("text", words, x=LEFT - 6, y=y + 4, class_="tick end"),
+        tag("circle", cx=at, cy=y, r=4.5, class_="dot"),
+    )
+
+
+def _named_level(k: int, words: str, at: float, bottom: float) -> Markup:
+    y = 12 + 16 * k
+    side = "end" if at > (LEFT + WIDTH) / 2 else ""
+    return tag(
+        "g",
+        tag("line", x1=at, x2=at, y1=y - 9, y2=bottom, class_=f"level l{k + 1}"),
+        tag("text", words, x=at + (-5 if side else 5), y=y, class_=f"note {side}"),
+    )
+
+
+def raster(
+    name: str, title: str, description: str, shares: Sequence[Sequence[float]], rounds: int
+) -> Markup:
+    """Draw `shares[t][i]` in [0, 1], how much agent i spoke in column t, in four strengths."""
+    columns, rows = len(shares), len(shares[0])
+    step = 20 if rows <= 12 else 12
+    top, cell = 8, (WIDTH - LEFT - RIGHT) / columns
+    paths = [
+        tag("path", d=_cells(shares, level, cell, step, top), class_=f"spoke k{level}")
+        for level in (1, 2, 3, 4)
+    ]
+    each = [
+        tag("text", f"agent {i}", x=LEFT - 6, y=top + step * (i + 0.5) + 4, class_="tick end")
+        for i in range(rows)
+    ]
+    bottom = top + step * rows
+    ground = tag(
+        "rect", x=LEFT, y=top, width=WIDTH - LEFT - RIGHT, height=bottom - top, class_="ground"
+    )
+    x = Axis(0, rounds, LEFT, WIDTH - RIGHT)
+    along = [tag("text", short(v), x=x(v), y=bottom + 17, class_="tick mid") for v in x.ticks()]
+    named = tag("text", "round", x=x(rounds / 2), y=bottom + 36, class_="label mid")
+    size = (WIDTH, bottom + 44)
+    return picture(name, title, description, size, ground, *paths, *each, *along, named)
+
+
+def _cells(
+    shares: Sequence[Sequence[float]], level: int, cell: float, step: float, top: float
+) -> str:
+    """Return a path of the cells of one strength, neighbours in a row joined."""
+    path = []
+    for i in range(len(shares[0])):
+        hits = [t for t in range(len(shares)) if math.ceil(4 * shares[t][i]) == level]
+        for start, length in _stretches(hits):
+            x, width = LEFT + cell * start, cell * length - min(0.6, cell / 4)
+            path.append(f"M{x:.2f} {top + step * i + 1:.4g}h{width:.2f}v{step - 2:g}h-{width:.2f}z")
+    return "".join(path)
+
+
+def _stretches(hits: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the runs of consecutive numbers as (first, how many)."""
+    runs: list[tuple[int, int]] = []
+    for t in hits:
+        if runs and sum(runs[-1]) == t:
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+        else:
+            runs.append((t, 1))
+    return runs
+
+
+def share_bars(name: str, title: str, rows: Sequence[tuple[str, float, str]]) -> Markup:
+    """Draw shares of one as bars: (words, share, how it is spelt), one below the other."""
+    parts: list[Markup] = []
+    for k, (words, share, spelt) in enumerate(rows):
+        y = 46 * k
+        parts += [
+            tag("text", words, x=0, y=y + 14, class_="label"),
+            tag("rect", x=0, y=y + 20, width=WIDTH, height=14, rx=3, class_="ground"),
+            tag("rect", x=0, y=y + 20, width=WIDTH * share, height=14, rx=3, class_=f"f{k + 1}"),
+            tag("text", spelt, x=WIDTH, y=y + 14, class_="tip end"),
+        ]
+    described = "; ".join(f"{words}: {spelt}" for words, _, spelt in rows) + "."
+    return picture(name, title, described, (WIDTH, 46 * len(rows) - 8), *parts)
+
+
+def bar(value: float, largest: float, width: float = 120.0) -> Markup:
+    """Draw a bar from the middle to the left or right: decoration of a number beside it."""
+    half, size = width / 2, abs(value) / largest * (width / 2 - 1) if largest else 0.0
+    return tag(
+        "svg",
+        tag("line", x1=half, x2=half, y1=0, y2=14, class_="axis"),
+        tag(
+            "rect",
+            x=half if value >= 0 else half - size,
+            y=2,
+            width=size,
+            height=10,
+            class_="bar up" if value >= 0 else "bar down",
+        ),
+        class_="tiny",
+        aria_hidden="true",
+        viewBox=f"0 0 {width:g} 14",
+    )
