@@ -3,7 +3,7 @@
 A command imports what it needs when it runs, so that `ppadmm --help` is quick.
 """
 
-from ppadmm.cli import compare, train  # commands register themselves
+from ppadmm.cli import compare, reproduce, train  # commands register themselves
 from ppadmm.cli.app import app, main
 
-__all__ = ["app", "compare", "main", "train"]
+__all__ = ["app", "compare", "main", "reproduce", "train"]

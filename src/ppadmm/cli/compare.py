@@ -1,11 +1,12 @@
 """`ppadmm compare`: algorithms side by side at the same total budget."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ppadmm.cli.app import app
-from ppadmm.cli.common import ALGORITHM_NAMES, interruptible, numbers, progress, show
+from ppadmm.cli.common import ALGORITHM_NAMES, interruptible, numbers, show, sweep_progress
 
 
 @app.command()
@@ -33,6 +34,13 @@ def compare(
     rounds: Annotated[int | None, typer.Option(metavar="T", help="As for train.")] = None,
     eta: Annotated[float | None, typer.Option(metavar="η", help="As for train.")] = None,
     beta: Annotated[float, typer.Option(metavar="β", help="As for train.")] = 1e-8,
+    jobs: Annotated[int, typer.Option(metavar="J", help="Processes to run cells in.")] = 1,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Folder for finished cells; one that exists is continued."
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False,
@@ -47,14 +55,15 @@ def compare(
     from ppadmm.reports.tables import comparison
 
     names = tuple(ALGORITHMS) if algorithms == "all" else tuple(algorithms.split(","))
-    with interruptible():
+    kept = f"finished cells are kept in {str(out)!r}" if out else "nothing was written"
+    with interruptible(kept):
         grid = Grid(
             data=data, algorithms=names, epsilons=numbers("epsilons", epsilons), delta=delta,
             seeds=seeds, splits=splits, agents=agents, graph=graph, loss=loss, label=label,
             data_dir=data_dir, calibration=calibration, rounds=rounds, eta=eta, beta=beta,
         )  # fmt: skip
-        with progress(hidden=as_json) as report:
-            rows = run(grid, report)
+        with sweep_progress(hidden=as_json) as report:
+            rows = run(grid, report, out, jobs)
     why = "a comparison is a simulation with known seeds"
     if as_json:
         figures = [row.to_dict() for row in rows]
