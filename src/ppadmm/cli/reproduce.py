@@ -21,7 +21,7 @@ def reproduce(
     figures: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[1 … 7 | all]",
+            metavar="1 … 7 | all",
             show_default=False,
             help="Figures to make: 1 splits, 2 β, 3 C_loss, 4 α, 5 error against ε, "
             "6 convergence, 7 Brazil and US [all].",
@@ -40,8 +40,9 @@ def reproduce(
     ] = 5,
     jobs: Annotated[int, typer.Option(metavar="J", help="Processes to run cells in.")] = 2,
     data: Annotated[
-        str, typer.Option(metavar="NAME", help="The data set of figures 1 to 6.")
+        str, typer.Option(metavar="NAME", help="Data of figures 1 to 6, as for train.")
     ] = "adult",
+    label: Annotated[str | None, typer.Option(metavar="NAME", help="As for train.")] = None,
     data_dir: Annotated[str | None, typer.Option(metavar="DIR", help="As for train.")] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
@@ -61,7 +62,7 @@ def reproduce(
     with interruptible(kept):
         require_matplotlib()
         started = time.perf_counter()
-        setting = Setting(data, seeds, splits, data_dir)
+        setting = Setting(data, seeds, splits, data_dir, label)
         planned = [figure(number, setting) for number in _numbers(figures or ["all"])]
         cells = [cell for drawn in planned for cell in drawn.cells]
         cells.sort(key=lambda cell: cell.split)

@@ -6,13 +6,14 @@ paper prints no numbers, so the ranges of figures 1 to 4 are ours, around its se
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ppadmm import checks
 from ppadmm.algorithms.settings import HALF_THE_ROUNDS, Speaking
-from ppadmm.data import load
+from ppadmm.data import NAMES, load
 from ppadmm.errors import DataError, InputError
 from ppadmm.experiments.cell import Cell, Outcome, deal, fingerprint
 from ppadmm.experiments.compare import worst_proven
@@ -43,18 +44,23 @@ class Source:
     """A data set, pinned by its digest, or why it is absent."""
 
     name: str
-    digest: str
+    digest: str = ""
+    label: str | None = None
     absent: str = ""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What all figures share: where the records are and how many replicates to run."""
+    """What all figures share: where the records are and how many replicates to run.
+
+    `data`, with `label` where it is a file, is for figures 1 to 6.
+    """
 
     data: str = "adult"
     seeds: int = 20
     splits: int = 5
     data_dir: str | None = None
+    label: str | None = None
     _seen: dict[str, Source] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -64,7 +70,8 @@ class Setting:
     def source(self, name: str) -> Source:
         """Load a data set, once, to pin it; one that cannot be had is absent, with the reason."""
         if name not in self._seen:
-            self._seen[name] = _source(name, self.data_dir)
+            label = self.label if name == self.data else None
+            self._seen[name] = _source(name, label, self.data_dir)
         return self._seen[name]
 
     @property
@@ -76,11 +83,12 @@ class Setting:
         return found
 
 
-def _source(name: str, data_dir: str | None) -> Source:
+def _source(name: str, label: str | None, data_dir: str | None) -> Source:
     try:
-        return Source(name, fingerprint(load(name, data_dir=data_dir)))
+        found = load(name, label=label, data_dir=data_dir)
     except DataError as error:
-        return Source(name, "", str(error))
+        return Source(name, absent=str(error))
+    return Source(name, fingerprint(found), label)
 
 
 @dataclass(frozen=True)
@@ -236,6 +244,7 @@ def _block(
             epsilons=epsilons,
             delta=PAPER["delta"],
             calibration=calibration,
+            label=origin.label,
             data_dir=setting.data_dir,
             **values,
         )
@@ -355,7 +364,7 @@ def _budget(setting: Setting) -> Figure:
     origin = setting.main
     return Figure(
         number=5,
-        title=f"Test error against ε, {_spelt(origin.name)}",
+        title=f"Test error against ε, {spelt(origin.name)}",
         caption=SETTINGS,
         panels=(_row(origin.name, ERROR, "ε", "ε"),),
         blocks=tuple(_all_algorithms(setting, origin, curve=True)),
@@ -371,7 +380,7 @@ def _convergence(setting: Setting) -> Figure:
     ]
     return Figure(
         number=6,
-        title=f"Convergence, {_spelt(origin.name)}",
+        title=f"Convergence, {spelt(origin.name)}",
         caption="Average over agents of the logistic loss of each agent's last release on its own "
         "records. The mark at the end of a line is the model that is delivered, averaged over "
         "agents and the last half of the releases, on all records. " + SETTINGS,
@@ -395,12 +404,13 @@ def _other_data(setting: Setting) -> Figure:
         caption=SETTINGS,
         panels=tuple(panels),
         blocks=tuple(b for origin in present for b in _all_algorithms(setting, origin, False)),
-        absent=tuple(f"{_spelt(o.name)}: {o.absent}" for o in origins if o.absent),
+        absent=tuple(f"{spelt(o.name)}: {o.absent}" for o in origins if o.absent),
     )
 
 
-def _spelt(data: str) -> str:
-    return {"us": "US"}.get(data, data.capitalize())
+def spelt(data: str) -> str:
+    """Return a data set's name as it is written, a file without its folder."""
+    return "US" if data == "us" else data.capitalize() if data in NAMES else Path(data).name
 
 
 MAKERS: dict[int, Callable[[Setting], Figure]] = {

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from ppadmm.errors import InputError
-from ppadmm.experiments.figures import ERROR, FINAL, LOSS, MESSAGES, Figure, Panel, Point
+from ppadmm.experiments.figures import ERROR, FINAL, LOSS, MESSAGES, Figure, Panel, Point, spelt
 
 FORMATS = ("png", "pdf")
 DPI = 160
@@ -32,7 +32,7 @@ STYLES = {
     "dvp": Style("DVP", "#009E73", "^", (0, (3, 1, 1, 1))),
     "m-admm": Style("M-ADMM", "#CC79A7", "v", (0, (1, 1))),
     "r-admm": Style("R-ADMM", "#E69F00", "D", (0, (7, 1.5, 1, 1.5))),
-    "non-private": Style("without noise", "#000000", "", (0, (2, 2))),
+    "non-private": Style("non-private", "#000000", "", (0, (2, 2))),
     "ε = 0.5": Style("ε = 0.5", "#D55E00", "^", (0, (1, 1))),
     "ε = 1": Style("ε = 1", "#E69F00", "s", (0, (3, 1, 1, 1))),
     "ε = 2": Style("ε = 2", "#009E73", "D", (0, (5, 1.5))),
@@ -55,7 +55,6 @@ LABELS = {
     "round": "Round",
 }
 LINEAR = ("level", "round")
-DATA = {"us": "US"}
 RC: Any = {
     "font.size": 8.0,
     "axes.titlesize": 8.0,
@@ -103,10 +102,15 @@ def caption_of(figure: Figure, points: Sequence[Point]) -> str:
     parts = [
         f"{figure.title}. {figure.caption} Mean ± standard deviation of {replicates} replicates.",
         _worth(points),
-        *(f"Absent: {reason}" for reason in figure.absent),
+        *_absent(figure),
         "Simulated with known seeds: not private.",
     ]
     return " ".join(parts)
+
+
+def _absent(figure: Figure) -> list[str]:
+    names = {spelt(p.data) for row in figure.panels for p in row if p.absent}
+    return [f"The data set {name} is absent and was not run." for name in sorted(names)]
 
 
 def _worth(points: Sequence[Point]) -> str:
@@ -144,9 +148,11 @@ def _span(values: Sequence[float | None]) -> str:
 def _fill(canvas: Any, figure: Figure, points: Sequence[Point]) -> None:
     rows, columns = len(figure.panels), len(figure.panels[0])
     grid = canvas.subplots(rows, columns, squeeze=False, sharey=rows == 1 or _across(figure))
-    for axes_row, panels in zip(grid, figure.panels, strict=True):
+    for k, (axes_row, panels) in enumerate(zip(grid, figure.panels, strict=True)):
         for axes, panel in zip(axes_row, panels, strict=True):
             _panel(axes, panel, points)
+            if k == 0 or _title(panel) not in map(_title, figure.panels[k - 1]):
+                axes.set_title(_title(panel))
         axes_row[0].set_ylabel(LABELS[panels[0].measure])
     handles: dict[str, Any] = {}
     for axes in grid.flat:
@@ -165,7 +171,6 @@ def _across(figure: Figure) -> Any:
 
 
 def _panel(axes: Any, panel: Panel, points: Sequence[Point]) -> None:
-    axes.set_title(_title(panel))
     axes.grid(axis="y", linewidth=0.3, color="#cccccc")
     axes.set_axisbelow(True)
     if panel.absent:
@@ -178,7 +183,7 @@ def _panel(axes: Any, panel: Panel, points: Sequence[Point]) -> None:
 
 
 def _title(panel: Panel) -> str:
-    place = f"{DATA.get(panel.data, panel.data.capitalize())}. " if panel.x_name == "ε" else ""
+    place = f"{spelt(panel.data)}. " if panel.x_name == "ε" else ""
     if panel.epsilon is None:
         return place + CALIBRATION[panel.calibration]
     name = "Paper's (a claim)" if panel.calibration == "paper" else "Proven"
