@@ -19,6 +19,7 @@ from ppadmm.experiments.cell import Cell, Outcome, deal, fingerprint
 from ppadmm.experiments.compare import worst_proven
 from ppadmm.experiments.spec import BETA, PRESETS
 from ppadmm.experiments.sweep import Sweep
+from ppadmm.typing import Array
 
 PAPER = PRESETS["paper"]
 ALGORITHMS = ("pp", "ipp", "dvp", "m-admm", "r-admm", "non-private")
@@ -199,13 +200,13 @@ def _points(block: Block, x_name: str, outcomes: Sequence[Outcome]) -> Iterator[
         "x_name": x_name,
         "epsilon": epsilon,
         "epsilon_proven": worst_proven(outcomes),
-        "rounds": outcomes[0].rounds,
+        "rounds": max(outcome.rounds for outcome in outcomes),
         "eta": float(np.median([outcome.eta for outcome in outcomes])),
     }
     x = epsilon if block.x is None else block.x
     losses = np.array([value for outcome in outcomes for value in outcome.train_loss])
     if x_name == "round":
-        curve = np.array([row for outcome in outcomes for row in outcome.curve])
+        curve = held([row for outcome in outcomes for row in outcome.curve])
         for t, values in enumerate(curve.T):
             yield _point(common, LOSS, t + 1.0, values)
         yield _point(common, FINAL, float(curve.shape[1]), losses)
@@ -217,7 +218,16 @@ def _points(block: Block, x_name: str, outcomes: Sequence[Outcome]) -> Iterator[
     yield _point(common, MESSAGES, x, messages)
 
 
-def _point(common: dict[str, Any], measure: str, x: float | None, values: Any) -> Point:
+def held(curves: Sequence[Sequence[float]]) -> Array:
+    """Return curves as rows of one length: a run that is over holds its last value.
+
+    T may differ between splits, as it is chosen by the degrees in their networks.
+    """
+    longest = max(len(curve) for curve in curves)
+    return np.array([[*curve, *[curve[-1]] * (longest - len(curve))] for curve in curves])
+
+
+def _point(common: dict[str, Any], measure: str, x: float | None, values: Array) -> Point:
     mean, std = float(np.mean(values)), float(np.std(values))
     return Point(**common, measure=measure, x=x, mean=mean, std=std, replicates=len(values))
 
@@ -382,8 +392,9 @@ def _convergence(setting: Setting) -> Figure:
         number=6,
         title=f"Convergence, {spelt(origin.name)}",
         caption="Average over agents of the logistic loss of each agent's last release on its own "
-        "records. The mark at the end of a line is the model that is delivered, averaged over "
-        "agents and the last half of the releases, on all records. " + SETTINGS,
+        "records; a run that is over holds its last value. The star at the end of a line is the "
+        "model that is delivered, averaged over agents and the last half of the releases, on all "
+        "records. " + SETTINGS,
         panels=tuple(panels),
         blocks=tuple(_all_algorithms(setting, origin, curve=True)),
     )
