@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,8 @@ from ppadmm.experiments.scene import Scene, cast, stage
 from ppadmm.noise import SeededNoise
 from ppadmm.privacy import Budget, accountant
 from ppadmm.privacy.statement import finite_or_none, worst
-from ppadmm.problem import Risk, graph_from, loss_named
+from ppadmm.problem import Risk, loss_named
+from ppadmm.problem.graphs import KINDS
 from ppadmm.typing import Array
 
 
@@ -64,7 +66,7 @@ class Cell:
         del values["data_dir"]
         return {
             **values,
-            "edges": graph_from(self.graph, self.agents, self.split).edges,
+            "network": _content_digest(self.graph),
             "version": __version__,
             "accountant": accountant.VERSION,
         }
@@ -97,6 +99,14 @@ class Outcome:
         lists = {k: tuple(v) for k, v in values.items() if isinstance(v, list)}
         curve = tuple(tuple(row) for row in values["curve"])
         return cls(**{**values, **lists, "curve": curve})
+
+
+def _content_digest(graph: str) -> str | None:
+    """Return the SHA-256 of the file that a network is read from, None for one known by kind."""
+    path = Path(graph)
+    if graph in KINDS or not path.is_file():
+        return None
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def json_digest(value: Any) -> str:
@@ -142,7 +152,7 @@ def _dataset(name: str, label: str | None, data_dir: str | None, digest: str) ->
 
 
 def _plan(cell: Cell, scene: Scene, epsilon: float) -> Plan:
-    budgets = [Budget(epsilon, cell.delta)] * cell.agents
+    budgets = [Budget(epsilon, cell.delta)] * scene.graph.size
     return scene.plan(cell.algorithm, budgets, cell.rounds, cell.eta)
 
 
