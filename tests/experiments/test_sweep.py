@@ -18,7 +18,7 @@ from ppadmm.data import load
 from ppadmm.engines import local, pool
 from ppadmm.errors import DataError, InfeasibleError, InputError, WorkerError
 from ppadmm.experiments import cell as cell_module
-from ppadmm.experiments.cell import deal, run_cell
+from ppadmm.experiments.cell import deal_seeds, run_cell
 from ppadmm.experiments.scene import cast, stage
 from ppadmm.experiments.sweep import Store, sweep, write_whole
 from ppadmm.noise import SeededNoise
@@ -287,5 +287,5 @@ def test_the_curve_is_the_mean_over_agents_of_their_own_loss(cell):
 
 
 def test_seeds_are_dealt_over_splits():
-    assert deal(5, 2) == [(0, (0, 2, 4)), (1, (1, 3))]
-    assert deal(2, 9) == [(0, (0,)), (1, (1,))]
+    assert deal_seeds(5, 2) == [(0, (0, 2, 4)), (1, (1, 3))]
+    assert deal_seeds(2, 9) == [(0, (0,)), (1, (1,))]

@@ -213,7 +213,7 @@ def _average_losses(sites: Sequence[Site], trace: local.Trace) -> Array:
     return np.stack(rounds, axis=1)
 
 
-def deal(seeds: int, splits: int) -> list[tuple[int, tuple[int, ...]]]:
+def deal_seeds(seeds: int, splits: int) -> list[tuple[int, tuple[int, ...]]]:
     """Deal noise seeds 0…seeds−1 over the splits, of which there are at most as many."""
     splits = min(seeds, splits)
     return [(k, tuple(range(k, seeds, splits))) for k in range(splits)]

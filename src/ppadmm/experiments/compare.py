@@ -15,7 +15,7 @@ from ppadmm import checks
 from ppadmm.algorithms import recipe_named
 from ppadmm.algorithms.settings import HALF_THE_ROUNDS, Speaking
 from ppadmm.data import load
-from ppadmm.experiments.cell import Cell, Outcome, check, deal, fingerprint
+from ppadmm.experiments.cell import Cell, Outcome, check, deal_seeds, fingerprint
 from ppadmm.experiments.sweep import Progress, sweep
 from ppadmm.privacy import Budget
 
@@ -77,7 +77,7 @@ class Grid:
                     data_dir=self.data_dir,
                 )
             )
-            for split, seeds in deal(self.seeds, self.splits)
+            for split, seeds in deal_seeds(self.seeds, self.splits)
         ]
 
 

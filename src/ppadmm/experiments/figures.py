@@ -15,7 +15,7 @@ from ppadmm import checks
 from ppadmm.algorithms.settings import HALF_THE_ROUNDS, Speaking
 from ppadmm.data import NAMES, load
 from ppadmm.errors import DataError, InputError
-from ppadmm.experiments.cell import Cell, Outcome, deal, fingerprint
+from ppadmm.experiments.cell import Cell, Outcome, deal_seeds, fingerprint
 from ppadmm.experiments.compare import worst_proven
 from ppadmm.experiments.spec import BETA, PRESETS
 from ppadmm.experiments.sweep import Sweep
@@ -258,7 +258,7 @@ def _block(
             data_dir=setting.data_dir,
             **values,
         )
-        for split, seeds in deal(setting.seeds, setting.splits)
+        for split, seeds in deal_seeds(setting.seeds, setting.splits)
     ]
     return Block(calibration, origin.name, algorithm, x, tuple(cells))
 
