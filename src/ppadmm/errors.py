@@ -7,7 +7,8 @@
     ├── BudgetError         the privacy budget does not allow it
     │   └── InfeasibleError no amount of noise reaches the target with these settings
     ├── SolverError         a residual could not be certified; nothing was released
-    └── ProtocolError       an agent was driven out of turn, or by a malformed message
+    ├── ProtocolError       an agent was driven out of turn, or by a malformed message
+    └── WorkerError         a process that did part of the work is gone
 
 Messages are one sentence that names the value and the way out.
 """
@@ -55,3 +56,9 @@ class ProtocolError(PpadmmError):
     """An agent was driven out of turn, or by a malformed message."""
 
     exit_code = 6
+
+
+class WorkerError(PpadmmError):
+    """A process that did part of the work is gone."""
+
+    exit_code = 7

@@ -106,3 +106,16 @@ def test_one_shot_names_the_regularisation_it_needs(monkeypatch, capsys):
     with pytest.raises(SystemExit):
         cli.main()
     assert "choose a regularisation > " in capsys.readouterr().err
+
+
+def test_a_comparison_continues_and_may_use_several_processes(monkeypatch, capsys, tmp_path):
+    arguments = (*SMALL, "--splits", "2", "--algorithms", "pp,non-private", "--epsilons", "1")
+    out_dir = tmp_path / "cells"
+    _, first, _ = run(monkeypatch, capsys, *arguments, "--out", str(out_dir), "--jobs", "2")
+    times = {path.name: path.stat().st_mtime_ns for path in out_dir.iterdir()}
+    assert len(times) == 4
+    _, again, err = run(monkeypatch, capsys, *arguments, "--out", str(out_dir))
+    assert err == "4 of 4 cells are there already.\n"
+    assert {path.name: path.stat().st_mtime_ns for path in out_dir.iterdir()} == times
+    _, alone, _ = run(monkeypatch, capsys, *arguments)
+    assert first == again == alone

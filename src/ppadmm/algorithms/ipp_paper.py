@@ -23,7 +23,7 @@ from ppadmm.privacy.events import Charge, NonPrivate, Tally
 from ppadmm.solvers import solver_named
 from ppadmm.typing import Array
 
-ALPHA, RELEASES, SVT_SHARE = 1e-3, 15, 0.1
+RELEASES, SVT_SHARE = 15, 0.1
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class PaperIPP(ADMM):
     """Every candidate is made as in PP-ADMM, and sent if it lowers the clipped loss enough."""
 
     clip: float
+    alpha: float
     threshold_scale: Array
     query_scale: Array
     releases: int
@@ -84,7 +85,7 @@ class PaperIPP(ADMM):
         parts = []
         for values, scale, name in (
             (gain, self.query_scale, "query"),
-            (np.full_like(gain, ALPHA), self.threshold_scale, "threshold"),
+            (np.full_like(gain, self.alpha), self.threshold_scale, "threshold"),
         ):
             key = Key(place.agent, place.round, name)
             parts.append(noise.laplace(values[:, None], scale, FINENESS * scale, key)[:, 0])
@@ -132,6 +133,7 @@ def build_paper_ipp(site: Site, settings: Settings) -> PaperIPP:
         solver=solver_named(settings.solver, site.risk.d),
         mechanism=replace(mechanism, noises=noises),
         clip=clip,
+        alpha=settings.speaking.alpha,
         threshold_scale=2.0 * releases * clip / first,
         query_scale=4.0 * releases * clip / second,
         releases=releases,

@@ -23,7 +23,8 @@ class Speaking:
 
     At most `releases` of the T rounds are spoken in (half of them by default). `share` of the
     budget goes to the tests. `threshold` is in units of what noise alone does to the statistic
-    (`level` of it); `clip` is C_loss of the loss statistic.
+    (`level` of it); `clip` is C_loss of the loss statistic. `alpha` is the threshold of the paper's
+    own test, which has no such unit.
     """
 
     statistic: str = "gradient"
@@ -32,6 +33,7 @@ class Speaking:
     share: float = 0.02
     level: float = 0.5
     clip: float = 2.0
+    alpha: float = 1e-3
 
     def __post_init__(self) -> None:
         checks.one_of("statistic", self.statistic, STATISTICS)
@@ -39,6 +41,7 @@ class Speaking:
         checks.probability("share", self.share)
         checks.finite("level", self.level)
         checks.positive("clip", self.clip)
+        checks.finite("alpha", self.alpha)
         if self.releases is not None:
             checks.count("releases", self.releases)
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -43,27 +44,82 @@ def agents_or_column(agents: int | None, partition: str | None) -> None:
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
+def interruptible(kept: str = "nothing was written") -> Iterator[None]:
     """Turn Ctrl-C into an error of ours: Typer has its own, silent way with it."""
     try:
         yield
     except KeyboardInterrupt:
-        raise InterruptedRunError("Interrupted; nothing was written.") from None
+        raise InterruptedRunError(f"Interrupted; {kept}.") from None
+
+
+Report = Callable[[int, int], None]
 
 
 @contextmanager
-def progress(hidden: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """Show a bar on standard error while it is a terminal."""
+def progress(hidden: bool) -> Iterator[Report | None]:
+    """Show the rounds of a run as a bar on standard error while it is a terminal."""
     if hidden or not sys.stderr.isatty():
         yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+    else:
+        with _bar("rounds") as report:
+            yield report
 
-    columns = ("rounds", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("rounds", total=None)
+
+@contextmanager
+def sweep_progress(hidden: bool) -> Iterator[Report | None]:
+    """Show the cells of a sweep: a bar on a terminal, elsewhere a line now and then."""
+    if hidden:
+        yield None
+    elif sys.stderr.isatty():
+        with _bar("cells") as report:
+            yield report
+    else:
+        yield Lines(time.monotonic)
+
+
+@contextmanager
+def _bar(unit: str) -> Iterator[Report]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Left
+
+    columns = (unit, BarColumn(), MofNCompleteColumn(), Left(), TextColumn("left"))
+    bar = Progress(
+        *columns, console=Console(stderr=True), transient=True, speed_estimate_period=300.0
+    )
+    with bar:
+        task = bar.add_task(unit, total=None)
         yield lambda done, of: bar.update(task, completed=done, total=of)
+
+
+class Lines:
+    """Progress where there is no terminal: what was found, then a line every half minute."""
+
+    EVERY = 30.0
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._found: int | None = None
+        self._started = self._said = clock()
+
+    def __call__(self, done: int, of: int) -> None:
+        """Take in that `done` of `of` cells are there."""
+        now = self._clock()
+        if self._found is None:
+            self._found, self._started, self._said = done, now, now
+            if done:
+                self._say(f"{done} of {of} cells are there already.")
+        elif now - self._said >= self.EVERY and done > self._found:
+            self._said = now
+            left = (now - self._started) / (done - self._found) * (of - done)
+            self._say(f"{done} of {of} cells, about {_spelt(left)} left.")
+
+    def _say(self, line: str) -> None:
+        typer.echo(line, err=True)
+
+
+def _spelt(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
 def show(value: str | dict[str, Any]) -> None:

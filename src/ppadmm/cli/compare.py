@@ -1,5 +1,6 @@
 """`ppadmm compare`: algorithms side by side at the same total budget."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,8 +11,8 @@ from ppadmm.cli.common import (
     agents_or_column,
     interruptible,
     numbers,
-    progress,
     show,
+    sweep_progress,
 )
 
 
@@ -42,6 +43,13 @@ def compare(
     rounds: Annotated[int | None, typer.Option(metavar="T", help="As for train.")] = None,
     eta: Annotated[float | None, typer.Option(metavar="η", help="As for train.")] = None,
     beta: Annotated[float, typer.Option(metavar="β", help="As for train.")] = 1e-8,
+    jobs: Annotated[int, typer.Option(metavar="J", help="Processes to run cells in.")] = 1,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Folder for finished cells; one that exists is continued."
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False,
@@ -57,7 +65,8 @@ def compare(
 
     agents_or_column(agents, partition)
     names = tuple(ALGORITHMS) if algorithms == "all" else tuple(algorithms.split(","))
-    with interruptible():
+    kept = f"finished cells are kept in {str(out)!r}" if out else "nothing was written"
+    with interruptible(kept):
         grid = Grid(
             data=data, algorithms=names, epsilons=numbers("epsilons", epsilons), delta=delta,
             seeds=seeds, splits=splits, agents=5 if agents is None else agents, partition=partition,
@@ -65,8 +74,8 @@ def compare(
             data_dir=data_dir, calibration=calibration, rounds=rounds, eta=eta, beta=beta,
             multiclass=multiclass,
         )  # fmt: skip
-        with progress(hidden=as_json) as report:
-            rows = run(grid, report)
+        with sweep_progress(hidden=as_json) as report:
+            rows = run(grid, report, out, jobs)
     why = "a comparison is a simulation with known seeds"
     if as_json:
         figures = [row.to_dict() for row in rows]

@@ -1,28 +1,23 @@
 """Algorithms side by side at the same total budget.
 
-Seeds and budgets advance together as columns of one run; a split of the records, with its network,
-is shared by several noise seeds. Everything here is simulation.
+A split of the records, with its network, is shared by several noise seeds. Everything here is
+simulation.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ppadmm import checks
-from ppadmm.algorithms import Settings, recipe_named
-from ppadmm.algorithms.defaults import Plan
+from ppadmm.algorithms import recipe_named
 from ppadmm.algorithms.settings import HALF_THE_ROUNDS, Speaking
 from ppadmm.data import Partition, load
-from ppadmm.engines import local
-from ppadmm.experiments.metrics import evaluate
-from ppadmm.experiments.scene import Scene, cast, stage
-from ppadmm.noise import SeededNoise
+from ppadmm.experiments.cell import Cell, Outcome, check, deal_seeds, fingerprint
+from ppadmm.experiments.sweep import Progress, sweep
 from ppadmm.privacy import Budget
-from ppadmm.privacy.statement import finite_or_none, worst
-from ppadmm.problem import loss_for, risk_of
-from ppadmm.typing import Array
 
 
 @dataclass(frozen=True)
@@ -57,6 +52,41 @@ class Grid:
         checks.count("seeds", self.seeds)
         checks.count("splits", self.splits)
 
+    def cells(self) -> dict[str, list[Cell]]:
+        """Return every algorithm's cells, one per split; reads the records to pin them."""
+        holder = Partition.parse(self.partition).column
+        data = load(self.data, label=self.label, data_dir=self.data_dir, holder=holder)
+        digest = fingerprint(data, holder)
+        return {name: self._cells(name, digest) for name in self.algorithms}
+
+    def _cells(self, algorithm: str, digest: str) -> list[Cell]:
+        return [
+            check(
+                Cell(
+                    data=self.data,
+                    data_digest=digest,
+                    split=split,
+                    seeds=seeds,
+                    algorithm=algorithm,
+                    epsilons=self.epsilons,
+                    delta=self.delta,
+                    agents=self.agents,
+                    graph=self.graph,
+                    partition=self.partition,
+                    loss=self.loss,
+                    multiclass=self.multiclass,
+                    label=self.label,
+                    calibration=self.calibration,
+                    rounds=self.rounds,
+                    eta=self.eta,
+                    beta=self.beta,
+                    speaking=self.speaking,
+                    data_dir=self.data_dir,
+                )
+            )
+            for split, seeds in deal_seeds(self.seeds, self.splits)
+        ]
+
 
 @dataclass(frozen=True)
 class Row:
@@ -82,107 +112,34 @@ class Row:
         }
 
 
-@dataclass(frozen=True)
-class _Piece:
-    """The part of a row that one split gave."""
-
-    key: tuple[str, float | None]
-    proven: float | None
-    plan: Plan
-    errors: Array
-    losses: Array
-    messages: float
-
-
-def compare(grid: Grid, progress: Callable[[int, int], None] | None = None) -> list[Row]:
-    """Run the whole grid; `progress(done, of)` counts (split, algorithm) pairs."""
-    holder = Partition.parse(grid.partition).column
-    data = load(grid.data, label=grid.label, data_dir=grid.data_dir, holder=holder)
-    loss = loss_for(grid.loss, data.schema.classes, grid.multiclass)
-    splits = min(grid.splits, grid.seeds)
-    pieces: list[_Piece] = []
-    done, of = 0, splits * len(grid.algorithms)
-    for k in range(splits):
-        scene = stage(data, grid.agents, grid.graph, loss, k, partition=grid.partition)
-        seeds = range(k, grid.seeds, splits)
-        for algorithm in grid.algorithms:
-            pieces.extend(_pieces(grid, scene, algorithm, seeds))
-            done += 1
-            if progress is not None:
-                progress(done, of)
-    keys = dict.fromkeys(piece.key for piece in pieces)
-    return [_row([piece for piece in pieces if piece.key == key]) for key in keys]
+def compare(
+    grid: Grid, progress: Progress | None = None, folder: Path | None = None, jobs: int = 1
+) -> list[Row]:
+    """Run the whole grid, from where `folder` has it; `progress(done, of)` counts cells."""
+    by_algorithm = grid.cells()
+    splits = zip(*by_algorithm.values(), strict=True)
+    done = sweep([cell for cells in splits for cell in cells], folder, jobs, progress)
+    rows = []
+    for algorithm, cells in by_algorithm.items():
+        epsilons = (None,) if algorithm == "non-private" else dict.fromkeys(grid.epsilons)
+        rows += [_row(algorithm, done.outcomes(cells, epsilon)) for epsilon in epsilons]
+    return rows
 
 
-def _pieces(grid: Grid, scene: Scene, algorithm: str, seeds: Sequence[int]) -> Iterator[_Piece]:
-    """Run one algorithm on one split: budgets with the same number of rounds together."""
-    if algorithm == "non-private":
-        plan = scene.plan(algorithm, _budgets(grid, scene, 1.0), grid.rounds, grid.eta)
-        yield from _batch(grid, scene, algorithm, [(None, plan)], seeds[:1])
-        return
-    by_rounds: dict[int, list[tuple[float | None, Plan]]] = {}
-    for epsilon in grid.epsilons:
-        plan = scene.plan(algorithm, _budgets(grid, scene, epsilon), grid.rounds, grid.eta)
-        by_rounds.setdefault(plan.rounds, []).append((epsilon, plan))
-    for cells in by_rounds.values():
-        yield from _batch(grid, scene, algorithm, cells, seeds)
-
-
-def _budgets(grid: Grid, scene: Scene, epsilon: float) -> list[Budget]:
-    return [Budget(epsilon, grid.delta)] * scene.graph.size
-
-
-def _batch(
-    grid: Grid,
-    scene: Scene,
-    algorithm: str,
-    cells: list[tuple[float | None, Plan]],
-    seeds: Sequence[int],
-) -> Iterator[_Piece]:
-    columns = [cell for cell in cells for _ in seeds]
-    settings = Settings(
-        rounds=cells[0][1].rounds,
-        eta=tuple(plan.eta for _, plan in columns),
-        regularisation=tuple(plan.regularisation for _, plan in columns),
-        budgets=tuple(Budget(epsilon or 1.0, grid.delta) for epsilon, _ in columns),
-        beta=grid.beta,
-        calibration=grid.calibration,
-        speaking=grid.speaking,
-    )
-    noise = SeededNoise(tuple(seed for _ in cells for seed in seeds))
-    sites = scene.sites(algorithm)
-    agents = cast(algorithm, sites, [settings] * len(sites), noise)
-    trace = local.run(agents)
-    model = trace.model()
-    errors = evaluate(*scene.test, model, scene.schema.classes).error
-    losses = _train_losses(scene, model)
-    for k, (epsilon, plan) in enumerate(cells):
-        part = slice(k * len(seeds), (k + 1) * len(seeds))
-        tallies = [agent.ledgers[part.start].reserved for agent in agents]
-        yield _Piece(
-            key=(algorithm, epsilon),
-            proven=finite_or_none(worst(tallies, grid.delta).epsilon),
-            plan=plan,
-            errors=errors[part],
-            losses=losses[part],
-            messages=float(trace.messages[:, part].mean()),
-        )
-
-
-def _train_losses(scene: Scene, model: Array) -> Array:
-    values = [risk_of(part, scene.loss).value(model) for part in scene.shards]
-    return np.asarray(np.average(values, axis=0, weights=[part.n for part in scene.shards]))
-
-
-def _row(pieces: list[_Piece]) -> Row:
-    proven = [piece.proven for piece in pieces]
+def _row(algorithm: str, outcomes: Sequence[Outcome]) -> Row:
     return Row(
-        algorithm=pieces[0].key[0],
-        epsilon=pieces[0].key[1],
-        epsilon_proven=None if None in proven else max(p for p in proven if p is not None),
-        rounds=pieces[0].plan.rounds,
-        eta=float(np.median([piece.plan.eta for piece in pieces])),
-        test_error=tuple(float(e) for piece in pieces for e in piece.errors),
-        train_loss=tuple(float(v) for piece in pieces for v in piece.losses),
-        messages=float(np.mean([piece.messages for piece in pieces])),
+        algorithm=algorithm,
+        epsilon=outcomes[0].epsilon,
+        epsilon_proven=worst_proven(outcomes),
+        rounds=outcomes[0].rounds,
+        eta=float(np.median([outcome.eta for outcome in outcomes])),
+        test_error=tuple(error for outcome in outcomes for error in outcome.test_error),
+        train_loss=tuple(loss for outcome in outcomes for loss in outcome.train_loss),
+        messages=float(np.mean([outcome.messages for outcome in outcomes])),
     )
+
+
+def worst_proven(outcomes: Sequence[Outcome]) -> float | None:
+    """Return the largest proven ε, or None where one is not finite."""
+    proven = [outcome.epsilon_proven for outcome in outcomes]
+    return None if None in proven else max(p for p in proven if p is not None)
