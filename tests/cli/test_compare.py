@@ -1,25 +1,26 @@
 import json
-import sys
 
 import pytest
 
-from ppadmm import cli
 from ppadmm.algorithms import ALGORITHMS
 
 
-def run(monkeypatch, capsys, *arguments):
-    monkeypatch.setattr(sys, "argv", ["ppadmm", "compare", *arguments])
-    with pytest.raises(SystemExit) as stop:
-        cli.main()
-    captured = capsys.readouterr()
-    return stop.value.code or 0, captured.out, captured.err
+@pytest.fixture
+def run(command):
+    """Return (code, output, errors) of `ppadmm compare`."""
+
+    def _run(*arguments):
+        done = command("compare", *arguments)
+        return done.code, done.out, done.err
+
+    return _run
 
 
 SMALL = ("--seeds", "2", "--splits", "1", "--rounds", "3", "--agents", "3", "--graph", "ring")
 
 
-def test_every_algorithm_at_every_budget(monkeypatch, capsys):
-    code, out, _ = run(monkeypatch, capsys, *SMALL, "--epsilons", "1,4", "--json")
+def test_every_algorithm_at_every_budget(run):
+    code, out, _ = run(*SMALL, "--epsilons", "1,4", "--json")
     assert code == 0
     rows = json.loads(out)["rows"]
     assert {row["algorithm"] for row in rows} == set(ALGORITHMS)
@@ -43,8 +44,8 @@ def test_a_row_is_the_run_that_train_would_do():
     assert row.test_error[0] == pytest.approx(result.metrics.error[0], abs=1e-4)
 
 
-def test_the_table(monkeypatch, capsys):
-    code, out, err = run(monkeypatch, capsys, *SMALL, "--algorithms", "pp,ipp", "--epsilons", "1")
+def test_the_table(run):
+    code, out, err = run(*SMALL, "--algorithms", "pp,ipp", "--epsilons", "1")
     assert code == 0
     assert err == ""
     assert out.endswith("NOT PRIVATE: a comparison is a simulation with known seeds.\n")
@@ -63,8 +64,8 @@ def test_the_table(monkeypatch, capsys):
         (("nothing.csv", "--label", "y"), "nothing.csv"),
     ],
 )
-def test_bad_input(monkeypatch, capsys, arguments, message):
-    code, out, err = run(monkeypatch, capsys, *arguments)
+def test_bad_input(run, arguments, message):
+    code, out, err = run(*arguments)
     assert code != 0
     assert out == ""
     assert message in err
@@ -72,13 +73,10 @@ def test_bad_input(monkeypatch, capsys, arguments, message):
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_every_algorithm_ends_with_a_summary(monkeypatch, capsys, algorithm):
-    arguments = ["ppadmm", "train", "--algorithm", algorithm, "--rounds", "3", "--agents", "3"]
-    monkeypatch.setattr(sys, "argv", arguments)
-    with pytest.raises(SystemExit) as stop:
-        cli.main()
-    out = capsys.readouterr().out
-    assert not stop.value.code
+def test_every_algorithm_ends_with_a_summary(command, algorithm):
+    done = command("train", "--algorithm", algorithm, "--rounds", "3", "--agents", "3")
+    out = done.out
+    assert done.code == 0
     assert "test accuracy" in out
     private = algorithm in ("pp", "ipp", "gradient", "one-shot", "centralised")
     assert ("\nPRIVATE: ε = 1 " in out) == private
@@ -100,22 +98,19 @@ def test_gamma_noise_that_cannot_be_calibrated_is_refused_before_any_payment():
             build(name, site, settings)
 
 
-def test_one_shot_names_the_regularisation_it_needs(monkeypatch, capsys):
-    arguments = ["ppadmm", "train", "--algorithm", "one-shot", "--regularisation", "1e-9"]
-    monkeypatch.setattr(sys, "argv", arguments)
-    with pytest.raises(SystemExit):
-        cli.main()
-    assert "choose a regularisation > " in capsys.readouterr().err
+def test_one_shot_names_the_regularisation_it_needs(command):
+    done = command("train", "--algorithm", "one-shot", "--regularisation", "1e-9")
+    assert "choose a regularisation > " in done.err
 
 
-def test_a_comparison_continues_and_may_use_several_processes(monkeypatch, capsys, tmp_path):
+def test_a_comparison_continues_and_may_use_several_processes(run, tmp_path):
     arguments = (*SMALL, "--splits", "2", "--algorithms", "pp,non-private", "--epsilons", "1")
     out_dir = tmp_path / "cells"
-    _, first, _ = run(monkeypatch, capsys, *arguments, "--out", str(out_dir), "--jobs", "2")
+    _, first, _ = run(*arguments, "--out", str(out_dir), "--jobs", "2")
     times = {path.name: path.stat().st_mtime_ns for path in out_dir.iterdir()}
     assert len(times) == 4
-    _, again, err = run(monkeypatch, capsys, *arguments, "--out", str(out_dir))
+    _, again, err = run(*arguments, "--out", str(out_dir))
     assert err == "4 of 4 cells are there already.\n"
     assert {path.name: path.stat().st_mtime_ns for path in out_dir.iterdir()} == times
-    _, alone, _ = run(monkeypatch, capsys, *arguments)
+    _, alone, _ = run(*arguments)
     assert first == again == alone

@@ -1,9 +1,7 @@
 import json
-import sys
 
 import pytest
 
-from ppadmm import cli
 from ppadmm.experiments.samples import Setting, records_needed
 from ppadmm.privacy import Budget
 from ppadmm.problem import make_graph
@@ -11,16 +9,19 @@ from ppadmm.problem import make_graph
 SMALL = ("--error", "0.3", "--norm", "2", "--features", "10", "--graph", "ring", "--rounds", "60")
 
 
-def run(monkeypatch, capsys, *arguments):
-    monkeypatch.setattr(sys, "argv", ["ppadmm", "samples", *arguments])
-    with pytest.raises(SystemExit) as stop:
-        cli.main()
-    captured = capsys.readouterr()
-    return stop.value.code or 0, captured.out, captured.err
+@pytest.fixture
+def run(command):
+    """Return (code, output, errors) of `ppadmm samples`."""
+
+    def _run(*arguments):
+        done = command("samples", *arguments)
+        return done.code, done.out, done.err
+
+    return _run
 
 
-def test_the_figures_are_those_of_the_calculator(monkeypatch, capsys):
-    code, out, _ = run(monkeypatch, capsys, *SMALL, "--epsilons", "0.5,2", "--json")
+def test_the_figures_are_those_of_the_calculator(run):
+    code, out, _ = run(*SMALL, "--epsilons", "0.5,2", "--json")
     assert code == 0
     figures = json.loads(out)
     setting = Setting(10, make_graph("ring", 5), norm=2.0)
@@ -37,8 +38,8 @@ def test_the_figures_are_those_of_the_calculator(monkeypatch, capsys):
     assert figures["worst_case_bound"] is True
 
 
-def test_the_page_says_what_it_is_worth(monkeypatch, capsys):
-    code, out, err = run(monkeypatch, capsys, *SMALL, "--epsilon", "3", "--epsilons", "1")
+def test_the_page_says_what_it_is_worth(run):
+    code, out, err = run(*SMALL, "--epsilon", "3", "--epsilons", "1")
     assert (code, err) == (0, "")
     assert "60 rounds of PP-ADMM, ε = 3" in out
     assert "A worst-case bound" in out
@@ -48,8 +49,8 @@ def test_the_page_says_what_it_is_worth(monkeypatch, capsys):
     assert {len(line.replace("\u0302", "")) for line in lines[:11]} == {len(lines[0])}
 
 
-def test_rounds_are_chosen_where_they_are_left_open(monkeypatch, capsys):
-    _, out, _ = run(monkeypatch, capsys, "--error", "1", "--graph", "complete", "--json")
+def test_rounds_are_chosen_where_they_are_left_open(run):
+    _, out, _ = run("--error", "1", "--graph", "complete", "--json")
     figures = json.loads(out)
     assert figures["without_noise"]["rounds"] == 127  # ⌈10·R·√(2·4/5)⌉ = ⌈126.49⌉
 
@@ -67,8 +68,8 @@ def test_rounds_are_chosen_where_they_are_left_open(monkeypatch, capsys):
         (("--error", "0.1", "--delta", "2"), "Expected 0 < delta < 1, got 2.0."),
     ],
 )
-def test_bad_input_is_one_sentence(monkeypatch, capsys, arguments, message):
-    code, out, err = run(monkeypatch, capsys, *arguments)
+def test_bad_input_is_one_sentence(run, arguments, message):
+    code, out, err = run(*arguments)
     assert code == 2
     assert out == ""
     assert message in err

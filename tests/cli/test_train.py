@@ -6,7 +6,6 @@ import re
 import stat
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +13,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from conftest import Outcome
 
 from ppadmm import __version__
-from ppadmm.cli import main
 
 RECORDS = 300
 QUICK = ("--agents", "3", "--rounds", "4", "--epsilon", "5", "--delta", "1e-3")
@@ -41,35 +40,12 @@ categories = ["f", "m"]
 """
 
 
-@dataclass(frozen=True)
-class Outcome:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self):
-        assert self.code == 0, self.err
-        return json.loads(self.out)
-
-
 @pytest.fixture
-def ppadmm(capsys, monkeypatch, tmp_path):
-    """Run the command line in this process, in a folder with people.csv and schema.toml."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("PPADMM_DATA", raising=False)
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+def ppadmm(command, tmp_path):
+    """Run the command line in a folder with people.csv and schema.toml."""
     write_people(tmp_path / "people.csv")
     (tmp_path / "schema.toml").write_text(SCHEMA)
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["ppadmm", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        captured = capsys.readouterr()
-        return Outcome(int(end.value.code or 0), captured.out, captured.err)
-
-    return run
+    return command
 
 
 def people():
