@@ -8,6 +8,7 @@
     │   └── InfeasibleError no amount of noise reaches the target with these settings
     ├── SolverError         a residual could not be certified; nothing was released
     ├── ProtocolError       an agent was driven out of turn, or by a malformed message
+    │   └── ForeignError    ... bytes from a network that are not a message of this run
     └── WorkerError         a process that did part of the work is gone
 
 Messages are one sentence that names the value and the way out.
@@ -56,6 +57,10 @@ class ProtocolError(PpadmmError):
     """An agent was driven out of turn, or by a malformed message."""
 
     exit_code = 6
+
+
+class ForeignError(ProtocolError):
+    """Bytes that arrived from elsewhere are not a message of this run; they change nothing."""
 
 
 class WorkerError(PpadmmError):

@@ -19,6 +19,7 @@ ORDER = [
     {"mechanisms"},
     {"algorithms"},
     {"agent"},
+    {"wire"},
     {"engines"},
     {"experiments"},
     {"reports"},
