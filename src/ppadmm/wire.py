@@ -1,11 +1,11 @@
 """Messages as bytes: versioned, signed, of a length that the receiver knows beforehand.
 
-    magic 4 | version 1 | kind 1 | run 16 | agent 4 | round 4 | parameters 4 | θ 8·d | S 8·d | signature 64
+    magic 4 | version 1 | kind 1 | run 16 | agent 4 | round 4 | d 4 | θ 8·d | S 8·d | signature 64
 
-Numbers are little-endian. The run agreement fixes d, so a receiver knows how long a message must be
-before it looks at one, and a peer cannot choose how much memory it takes. The signature (Ed25519) is
-over everything before it, so a relay can neither alter a message nor speak for another agent.
-Nothing is ever unpickled.
+Numbers are little-endian. The run agreement fixes d, so a receiver knows how long a message must
+be before it looks at one, and a peer cannot choose how much memory it takes. The signature
+(Ed25519) is over everything before it, so a relay can neither alter a message nor speak for
+another agent. Nothing is ever unpickled.
 """
 
 import struct

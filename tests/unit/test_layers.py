@@ -19,7 +19,7 @@ ORDER = [
     {"mechanisms"},
     {"algorithms"},
     {"agent"},
-    {"wire"},
+    {"wire", "agreement"},
     {"engines"},
     {"experiments"},
     {"reports"},
