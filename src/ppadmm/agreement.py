@@ -1,7 +1,7 @@
 """What all peers sign before round 0: everything that is public about a run.
 
-An agreement is a frozen value with one canonical spelling. Its digest names the run, so a message of
-another run, or of the same run under other terms, is refused by its very name.
+An agreement is a frozen value with one canonical spelling. Its digest names the run, so a message
+of another run, or of the same run under other terms, is refused by its very name.
 """
 
 import hashlib
