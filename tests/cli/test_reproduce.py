@@ -34,7 +34,7 @@ def reproduce(capsys, monkeypatch, tmp_path):
     for name in ("SHARES", "BETAS", "CLIPS", "ALPHAS", "LEVELS"):
         monkeypatch.setattr(figures, name, getattr(figures, name)[1:3])
     monkeypatch.setattr(figures, "CLIPS", (2.0,))
-    monkeypatch.setattr(figures, "LINES", (2.0, 10.0))
+    monkeypatch.setattr(figures, "LINES", (1.0, 2.0))
     monkeypatch.setattr(figures, "BUDGETS", figures.SHOWN)
 
     def run(*arguments):
