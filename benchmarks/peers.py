@@ -1,0 +1,111 @@
+"""One private training against other libraries doing comparable work, in the same run.
+
+    python benchmarks/peers.py [--data-dir DIR] [--repeats 7] [--envs DIR] [--out FILE]
+
+PP-ADMM: five agents, 30 rounds, ε = 1, δ = 1e-4, β = 1e-8, η = 0.002, seeded noise, calibration
+included. Against it, on the same records pooled in one place: scikit-learn's LogisticRegression
+(lbfgs and newton-cholesky, C = 100, no privacy), diffprivlib's (ε = 1) and DP-SGD with Opacus
+(ε = 1). diffprivlib and Opacus run in environments of their own, made in --envs when absent (about
+1 GB; diffprivlib 0.6.6 needs scikit-learn ≤ 1.7). One thread for all; medians of CPU seconds,
+scikit-learn and PP-ADMM in turn, each other library directly after them.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from train import SETTINGS, cpu_seconds, fit_ppadmm
+
+from ppadmm.data.named import DATA_DIR_VARIABLE
+from ppadmm.experiments.metrics import evaluate
+from ppadmm.experiments.spec import RunSpec
+from ppadmm.experiments.train import prepare
+
+HERE = Path(__file__).parent
+PEERS = {
+    "diffprivlib": ["diffprivlib==0.6.6", "scikit-learn==1.7.2"],
+    "opacus": ["torch==2.13.0", "opacus==1.6.0"],
+}
+
+
+def environment(folder, name):
+    """The Python of a peer's environment, made when absent."""
+    python = folder / name / "bin" / "python"
+    if not python.exists():
+        print(f"# installing {', '.join(PEERS[name])}", file=sys.stderr)
+        subprocess.run([sys.executable, "-m", "venv", folder / name], check=True)
+        for package in PEERS[name]:
+            subprocess.run([python, "-m", "pip", "install", "-q", package], check=True)
+    return python
+
+
+def peer(python, name, file, repeats):
+    script = HERE / "peers" / f"{name}_fit.py"
+    done = subprocess.run(
+        [python, script, file, str(repeats)], capture_output=True, text=True, check=True
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def measure(data, data_dir, repeats, envs):
+    prepared = prepare(RunSpec(data=data, data_dir=data_dir, **SETTINGS))
+    pooled, (test_X, test_y) = prepared.scene.pooled(), prepared.scene.test
+    X, y = np.asarray(dense(pooled.X)), pooled.y
+    test_X = np.asarray(dense(test_X))
+    found = {name: {"seconds": [], "errors": []} for name in ("ppadmm", "lbfgs", "newton-cholesky")}
+    fit_ppadmm(prepared)  # compile what is compiled
+    for _ in range(repeats):
+        seconds, theta = cpu_seconds(fit_ppadmm, prepared)
+        found["ppadmm"]["seconds"].append(seconds)
+        found["ppadmm"]["errors"].append(float(evaluate(test_X, test_y, theta[None]).error[0]))
+        for solver in ("lbfgs", "newton-cholesky"):
+            model = LogisticRegression(solver=solver, C=100, max_iter=1000)
+            seconds, model = cpu_seconds(model.fit, X, y)
+            found[solver]["seconds"].append(seconds)
+            found[solver]["errors"].append(float(1 - model.score(test_X, test_y)))
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "records.npz"
+        np.savez(file, X=X, y=y, test_X=test_X, test_y=test_y)
+        for name in PEERS:
+            found[name] = peer(environment(envs, name), name, file, min(repeats, 5))
+    return found
+
+
+def dense(X):
+    return X.toarray() if hasattr(X, "toarray") else X
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--data-dir", default=os.environ.get(DATA_DIR_VARIABLE))
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--envs", type=Path, default=Path("~/.cache/ppadmm-peers").expanduser())
+    parser.add_argument("--out", type=Path, default=HERE / "results/peers.json")
+    args = parser.parse_args()
+    args.envs.mkdir(parents=True, exist_ok=True)
+    print("| data | library | CPU s | PP-ADMM takes | test error |\n|---|---|---|---|---|")
+    result = {}
+    for data in ("adult", "brazil") if args.data_dir else ("synthetic",):
+        result[data] = measure(data, args.data_dir, args.repeats, args.envs)
+        ours = statistics.median(result[data]["ppadmm"]["seconds"])
+        for name, row in result[data].items():
+            theirs = statistics.median(row["seconds"])
+            ratio = "" if name == "ppadmm" else f"{ours / theirs:.2f} ×"
+            error = statistics.mean(row["errors"])
+            print(f"| {data} | {name} | {theirs:.3f} | {ratio} | {error:.4f} |", flush=True)
+    args.out.write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
