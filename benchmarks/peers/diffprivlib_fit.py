@@ -1,7 +1,7 @@
 """Fit diffprivlib's logistic regression on the records in a file; prints JSON.
 
 Run by benchmarks/peers.py in an environment of its own. ε = 1, rows of norm ≤ 1, an intercept
-column among the features, C = 1/(n·10⁻³), that is, a regulariser of 10⁻³ on the mean loss; not tuned.
+column among the features, C = 1/(n·10⁻³), a regulariser of 10⁻³; not tuned.
 """
 
 import json
