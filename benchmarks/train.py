@@ -20,6 +20,7 @@ from pathlib import Path
 
 os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
 
+import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from ppadmm.data.named import DATA_DIR_VARIABLE
@@ -56,6 +57,10 @@ def fit_sklearn(X, y):
     return LogisticRegression(solver="lbfgs", C=100, max_iter=1000).fit(X, y)
 
 
+def dense(X):
+    return X if isinstance(X, np.ndarray) else X.toarray()
+
+
 def cpu_seconds(fit, *arguments):
     started = time.process_time()
     model = fit(*arguments)
@@ -67,7 +72,7 @@ def measure(data, data_dir, repeats):
     spec = RunSpec(data=data, data_dir=data_dir, **SETTINGS)
     prepared = prepare(spec)
     pooled = prepared.scene.pooled()
-    X, y = pooled.X, pooled.y
+    X, y = dense(pooled.X), pooled.y
     ours, theirs = [], []
     for _ in range(repeats):
         seconds, theta = cpu_seconds(fit_ppadmm, prepared)
@@ -75,6 +80,7 @@ def measure(data, data_dir, repeats):
         seconds, model = cpu_seconds(fit_sklearn, X, y)
         theirs.append(seconds)
     test_X, test_y = prepared.scene.test
+    test_X = dense(test_X)
     return {
         "data": data,
         "records": len(y),

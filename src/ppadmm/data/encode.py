@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ppadmm.data.coded import Coded
 from ppadmm.data.columns import Mask, mask, texts
-from ppadmm.data.shard import Matrix, Vector, as_matrix, check_finite, row_norms, scale_rows
+from ppadmm.data.shard import Matrix, Plain, Vector, as_matrix, check_finite, row_norms, scale_rows
 from ppadmm.errors import DataError
 
 SHRINK = 1 - 1e-12
@@ -22,12 +23,14 @@ SHRINK = 1 - 1e-12
 
 
 def normalise_rows(X: Matrix) -> Matrix:
-    """xᵢ ← (1 − 10⁻¹²)·xᵢ/‖xᵢ‖ (n, d), dense or CSR as X is; zero rows stay.
+    """xᵢ ← (1 − 10⁻¹²)·xᵢ/‖xᵢ‖ (n, d), stored as X is; zero rows stay.
 
     Guarantee: every computed row norm is ≤ 1, and no row looks at another.
     """
     X = as_matrix(X)
     check_finite(X)
+    if isinstance(X, Coded):
+        return X.scaled(SHRINK / np.asarray(X.norms()))
     # By the largest entry first: squares of very large or small entries leave float64.
     X = _divide_rows(X, _largest(X))
     return scale_rows(_divide_rows(X, row_norms(X)), np.full(X.shape[0], SHRINK))
@@ -89,17 +92,17 @@ def assemble(places: NDArray[np.int64], values: Vector, d: int, sparse: bool) ->
     return cast(Matrix, csr)
 
 
-def _largest(X: Matrix) -> Vector:
+def _largest(X: Plain) -> Vector:
     """maxⱼ |xᵢⱼ| (n,)."""
     if isinstance(X, np.ndarray):
         return cast(Vector, np.abs(X).max(axis=1, initial=0.0))
     return np.asarray(abs(X).max(axis=1).todense(), dtype=np.float64).ravel()
 
 
-def _divide_rows(X: Matrix, divisors: Vector) -> Matrix:
+def _divide_rows(X: Plain, divisors: Vector) -> Plain:
     """Divide, never multiply by a reciprocal: 1/x overflows for subnormal x."""
     safe = np.where(divisors == 0, 1.0, divisors)
     if isinstance(X, np.ndarray):
         return X / safe[:, None]
     data = X.data / np.repeat(safe, np.diff(X.indptr))
-    return cast(Matrix, sp.csr_array((data, X.indices, X.indptr), shape=X.shape))
+    return cast(Plain, sp.csr_array((data, X.indices, X.indptr), shape=X.shape))

@@ -177,7 +177,7 @@ def _load_named(name: str, data_dir: str | Path | None, schema: Schema | None) -
     source = SOURCES[name]
     schema = schema or source.schema
     table = synthetic.generate() if source.read is None else _find(source, data_dir)
-    X, y = schema.encode(table)
+    X, y = schema.encode_coded(table), schema.encode_label(table)
     return Dataset(name, X, y, schema, source.train_records, table)
 
 
@@ -223,7 +223,7 @@ def _dataset(
     if table.num_rows == 0:
         raise DataError(f"The {name} holds no records.")
     schema = schema or draft_schema(table, str(label), drop=drop)
-    X, y = schema.encode(table)
+    X, y = schema.encode_coded(table), schema.encode_label(table)
     return Dataset(name, X, y, schema, max(1, len(y) * 4 // 5), table)
 
 

@@ -17,8 +17,16 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ppadmm.data.coded import Coded
 from ppadmm.data.columns import column, numbers
-from ppadmm.data.encode import assemble, category_codes, label_codes, normalise_rows, unit_interval
+from ppadmm.data.encode import (
+    SHRINK,
+    assemble,
+    category_codes,
+    label_codes,
+    normalise_rows,
+    unit_interval,
+)
 from ppadmm.data.shard import Matrix, Vector
 from ppadmm.data.tables import as_table
 from ppadmm.errors import DataError
@@ -232,6 +240,20 @@ class Schema:
         as_csr = self.is_sparse() if sparse == "auto" else sparse
         return normalise_rows(assemble(places + starts, values, self.dimension, as_csr))
 
+    def encode_coded(self, table: object) -> Coded:
+        """Return the same X with one-hot groups kept as codes; equal to rounding."""
+        arrow = as_table(table)
+        n, d, layout = arrow.num_rows, self.dimension, self.layout
+        slots = [c.slot(arrow, self.missing) for c in layout]
+        numeric = [value for c, (_, value) in zip(layout, slots, strict=True) if _is_numeric(c)]
+        starts = np.cumsum([0] + [len(c.features) for c in layout])
+        codes = [
+            np.where(value > 0.0, place + start, d)
+            for c, (place, value), start in zip(layout, slots, starts, strict=False)
+            if not _is_numeric(c)
+        ]
+        return Coded.of(_columns(numeric, n, float), _columns(codes, n, int), d, SHRINK)
+
     def encode_label(self, table: object) -> Vector:
         """Return y (n,): −1 and +1 for two classes, 0 … K−1 for more."""
         return self.label.encode(column(as_table(table), self.label.name), self.missing)
@@ -289,6 +311,15 @@ class Schema:
         """SHA-256 (hex) of the canonical JSON: organisations compare it before they start."""
         text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _is_numeric(column: Column) -> bool:
+    return isinstance(column, Numeric)
+
+
+def _columns(parts: list[Any], n: int, dtype: type) -> Any:
+    """(n,) each → (n, parts), also for none."""
+    return np.column_stack(parts) if parts else np.empty((n, 0), dtype=dtype)
 
 
 def _tables(content: Mapping[str, Any], key: str) -> Sequence[object]:

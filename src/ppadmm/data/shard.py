@@ -8,16 +8,18 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ppadmm import checks
+from ppadmm.data.coded import Coded, stack
 from ppadmm.errors import DataError
 
 Vector: TypeAlias = NDArray[np.float64]
 # A union of strings keeps scipy releases whose csr_array is not subscriptable at run time.
-Matrix: TypeAlias = Union[NDArray[np.float64], "sp.csr_array[np.float64, tuple[int, int]]"]
+Plain: TypeAlias = Union[NDArray[np.float64], "sp.csr_array[np.float64, tuple[int, int]]"]
+Matrix: TypeAlias = Plain | Coded
 
 
 @dataclass(frozen=True)
 class Shard:
-    """Records X (n, d), dense or CSR, with labels y (n,).
+    """Records X (n, d), dense, CSR or coded, with labels y (n,).
 
     Two classes are −1 and +1; more are 0 … K−1.
 
@@ -52,7 +54,7 @@ class Shard:
         return int(self.X.shape[1])
 
     def signed(self) -> Matrix:
-        """V = y ⊙ X, rows v = y·x (n, d), dense or CSR as X is; ‖v‖ = ‖x‖ ≤ 1."""
+        """V = y ⊙ X, rows v = y·x (n, d), stored as X is; ‖v‖ = ‖x‖ ≤ 1."""
         if self.classes != 2:
             raise DataError(f"Expected two classes, −1 and +1, got {self.classes}.")
         return scale_rows(self.X, self.y)
@@ -64,7 +66,9 @@ class Shard:
 
 
 def as_matrix(X: object) -> Matrix:
-    """X as float64: C-contiguous (n, d), or CSR without duplicate entries."""
+    """X as float64: C-contiguous (n, d), CSR without duplicate entries, or coded."""
+    if isinstance(X, Coded):
+        return X
     try:
         if sp.issparse(X):
             return _canonical(X)
@@ -78,6 +82,8 @@ def as_matrix(X: object) -> Matrix:
 
 def row_norms(X: Matrix) -> Vector:
     """‖xᵢ‖₂ for every row (n,)."""
+    if isinstance(X, Coded):
+        return cast(Vector, X.norms())
     if isinstance(X, np.ndarray):
         return cast(Vector, np.sqrt(np.einsum("ij,ij->i", X, X)))
     squares = sp.csr_array((X.data**2, X.indices, X.indptr), shape=X.shape)
@@ -85,7 +91,9 @@ def row_norms(X: Matrix) -> Vector:
 
 
 def scale_rows(X: Matrix, factors: Vector) -> Matrix:
-    """diag(factors)·X, dense or CSR as X is."""
+    """diag(factors)·X, stored as X is."""
+    if isinstance(X, Coded):
+        return X.scaled(factors)
     if isinstance(X, np.ndarray):
         return factors[:, None] * X
     data = X.data * np.repeat(factors, np.diff(X.indptr))
@@ -94,7 +102,9 @@ def scale_rows(X: Matrix, factors: Vector) -> Matrix:
 
 def check_finite(X: Matrix) -> None:
     """Refuse NaN and infinity, by row."""
-    if isinstance(X, np.ndarray):
+    if isinstance(X, Coded):
+        bad: Any = ~(np.isfinite(X.numeric).all(axis=1) & np.isfinite(X.scale))
+    elif isinstance(X, np.ndarray):
         bad = ~np.isfinite(X).all(axis=1)
     else:
         bad = np.zeros(X.shape[0], dtype=bool)
@@ -104,6 +114,15 @@ def check_finite(X: Matrix) -> None:
         raise DataError(
             f"Row {row} of X holds NaN or infinity; remove the record or mark the cell missing."
         )
+
+
+def stack_rows(parts: list[Any]) -> Matrix:
+    """Return the rows of all parts, stored as the first is."""
+    if isinstance(parts[0], Coded):
+        return stack(parts)
+    if sp.issparse(parts[0]):
+        return cast(Matrix, sp.vstack(parts, format="csr"))
+    return cast(Matrix, np.vstack(parts))
 
 
 def _canonical(X: Any) -> Matrix:
@@ -161,6 +180,9 @@ def _frozen(a: Vector) -> Vector:
 
 
 def _read_only(X: Matrix) -> Matrix:
+    if isinstance(X, Coded):
+        numeric, scale = _frozen(cast(Vector, X.numeric)), _frozen(cast(Vector, X.scale))
+        return Coded(numeric, _frozen(X.codes), scale, X.d)
     if isinstance(X, np.ndarray):
         return _frozen(X)
     return cast(Matrix, sp.csr_array((_frozen(X.data), X.indices, X.indptr), shape=X.shape))

@@ -2,15 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse, vstack
 
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, Site, recipe_named
 from ppadmm.algorithms.defaults import Plan, Sizes
 from ppadmm.data import Dataset, Deal, Partition, Schema, Shard, deal, shards, split
+from ppadmm.data.shard import stack_rows
 from ppadmm.noise import NoiseSource
 from ppadmm.privacy import Budget, MemoryLedger
 from ppadmm.problem import Graph, Loss, NoRecords, Risk, graph_from, risk_of
@@ -58,8 +57,7 @@ class Scene:
 
     def pooled(self) -> Shard:
         """Return all training records at one place."""
-        blocks: list[Any] = [part.X for part in self.shards]
-        stack: Any = vstack(blocks, format="csr") if issparse(blocks[0]) else np.vstack(blocks)
+        stack = stack_rows([part.X for part in self.shards])
         labels = np.concatenate([part.y for part in self.shards])
         return Shard(stack, labels, self.schema.classes)
 

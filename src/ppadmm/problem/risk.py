@@ -6,18 +6,25 @@ that a sweep over seeds and budgets is a matrix product and a deployment is R = 
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from itertools import pairwise
+from typing import Any, Protocol, cast
 
 import numpy as np
 from scipy.sparse import issparse
 
+from ppadmm.data.coded import Coded
 from ppadmm.data.shard import Shard
+from ppadmm.problem import kernels
 from ppadmm.problem.losses import Loss, MarginLoss
 from ppadmm.typing import Array, Rows
 
 UNIT_ROUNDOFF = 2.0**-53
 CACHE_BYTES = 1_200_000
 """Size of a block of records: small enough to stay in a core's own cache between two uses."""
+
+
+DENSE_UP_TO = 200
+"""Coded records with no more features are written out for matrix products."""
 
 
 class Risk(Protocol):
@@ -68,7 +75,7 @@ class MarginRisk:
         self.shard = shard
         self.loss = loss
         self.passes = 0
-        self._blocks = blocks_of(shard.signed())
+        self._compiled = kernels.use_compiled(shard.X, loss)
 
     @property
     def n(self) -> int:
@@ -97,10 +104,12 @@ class MarginRisk:
     def gradient(self, theta: Array, single: bool = False) -> Array:
         """∇f(θ); (R, d) → (R, d). With `single`, in single precision: quicker, no certificate.
 
-        Dense records are taken a block at a time: the block that the margins were computed from
-        is still in the cache when its transpose is applied, so X is read from memory once.
+        Records are taken a block at a time: the block that the margins were computed from is
+        still in the cache when its transpose is applied, so X is read from memory once.
         """
         self.passes += len(theta)
+        if self._compiled and len(theta) == 1:
+            return self._packed.gradient(theta[0], self.loss)[None] / self.n
         blocks = self._single_blocks if single else self._blocks
         points = theta.T.astype(blocks[0].dtype)
         total = np.zeros(points.shape)
@@ -111,6 +120,10 @@ class MarginRisk:
     def hessian(self, theta: Array, single: bool = False) -> Array:
         """∇²f(θ) at one point; (d,) → (d, d). With `single`, good enough for a metric."""
         self.passes += 1
+        if self._compiled:
+            X = cast(Coded, self.shard.X)
+            weights = self.loss.curvature(self.shard.y * (X @ theta))
+            return kernels.weighted_gram(X, weights) / self.n
         blocks = self._single_blocks if single else self._blocks
         point = theta.astype(blocks[0].dtype)
         total = np.zeros((self.d, self.d))
@@ -121,10 +134,23 @@ class MarginRisk:
     @cached_property
     def gram(self) -> Array:
         """ZᵀZ/n, shape (d, d)."""
+        if self._compiled:
+            ones = np.ones(self.n)
+            return kernels.weighted_gram(cast(Coded, self.shard.X), ones) / self.n
         total = np.zeros((self.d, self.d))
         for block in self._blocks:
             total += weighted_gram(block, np.ones(block.shape[0]))
         return total / self.n
+
+    @cached_property
+    def _packed(self) -> kernels.Packed:
+        """The records as the compiled kernel reads them."""
+        return kernels.Packed.of(cast(Coded, self.shard.X), self.shard.y)
+
+    @cached_property
+    def _blocks(self) -> list[Any]:
+        """The records as matrix products read them."""
+        return blocks_of(self.shard.signed())
 
     @cached_property
     def _single_blocks(self) -> list[Any]:
@@ -136,7 +162,8 @@ class MarginRisk:
 
         Any order of summation of k terms errs by at most k·u/(1−k·u) of the sum of their sizes.
         A margin therefore errs by γ_d‖θ‖ (as ‖v‖ ≤ 1), its slope by c₁ times that plus a few
-        units for ℓ' itself, and the mean of n vectors of norm ≤ G by γ_n·G.
+        units for ℓ' itself, and the mean of n vectors of norm ≤ G by γ_n·G. Coded records are
+        v = s·z with one more product each way, which the spare units cover.
         """
         G, c1 = self.loss.lipschitz, self.loss.smoothness
         return G * accumulated(self.n + 16), c1 * accumulated(self.d + 2)
@@ -206,8 +233,8 @@ class Subproblem:
         return len(self.linear)
 
     @cached_property
-    def _rounding(self) -> tuple[Array, Array]:
-        """The rounding bound is a + b‖θ‖: the risk's own, and 8u of the public terms' sizes."""
+    def rounding_terms(self) -> tuple[Array, Array]:
+        """a, b (R,) of the bound a + b‖θ‖: the risk's own, and 8u of the public terms' sizes."""
         fixed, growing = self.risk.rounding_terms
         linear = np.sqrt(np.vecdot(self.linear, self.linear))
         return fixed + 8 * UNIT_ROUNDOFF * (linear + 1.0), growing + 8 * UNIT_ROUNDOFF * self.mu
@@ -228,7 +255,7 @@ class Subproblem:
 
     def rounding(self, theta: Array) -> Array:
         """Bound the floating-point error of `gradient`; (R, d) → (R,)."""
-        fixed, growing = self._rounding
+        fixed, growing = self.rounding_terms
         return np.asarray(fixed + growing * np.sqrt(np.vecdot(theta, theta)))
 
     def restricted(self, rows: Rows) -> "Subproblem":
@@ -237,20 +264,29 @@ class Subproblem:
 
 
 def blocks_of(V: Any) -> list[Any]:
-    """Split dense rows evenly; column-major, which matrix-vector products read faster."""
+    """Split rows evenly; dense ones column-major, which matrix-vector products read faster.
+
+    Coded rows of few features are written out: matrix products with zeros beat sparse ones.
+    """
     if issparse(V):
         return [V]
-    count = min(-(-V.nbytes // CACHE_BYTES), len(V))
+    count = min(-(-8 * V.shape[0] * V.shape[1] // CACHE_BYTES), V.shape[0])
+    if isinstance(V, Coded):
+        ends = np.linspace(0, len(V), count + 1).astype(int)
+        parts = [V[a:b] for a, b in pairwise(ends)]
+        return parts if V.d > DENSE_UP_TO else [np.asfortranarray(part.toarray()) for part in parts]
     return [np.asfortranarray(block) for block in np.array_split(V, count)]
 
 
 def single_precision(blocks: list[Any]) -> list[Any]:
-    """Return dense blocks as float32; sparse ones as they are."""
+    """Return dense and coded blocks as float32; sparse ones as they are."""
     return blocks if issparse(blocks[0]) else [block.astype(np.float32) for block in blocks]
 
 
 def weighted_gram(block: Any, weights: Array) -> Array:
     """Bᵀ diag(w) B, (m, d) → (d, d)."""
+    if isinstance(block, Coded):
+        return block.weighted_gram(weights).astype(np.float64)
     if weights.min(initial=0.0) < 0.0:
         product: Any = block.T @ (block * weights[:, None])
     else:

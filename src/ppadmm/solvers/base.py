@@ -157,7 +157,7 @@ def descend(method: Method, sub: Subproblem, start: Warm, tolerance: float) -> S
             new = _move_some(method, sub, at, memory, rows, single)
         memory = method.learn(sub, memory, Step(at, new, iteration))
         at = new
-    raise SolverError(_not_certified(tolerance, float(np.max(norms))))
+    raise SolverError(not_certified(tolerance, float(np.max(norms))))
 
 
 def _move_some(
@@ -172,9 +172,14 @@ def _move_some(
 def _rounding(sub: Subproblem, theta: Array, tolerance: float) -> Array:
     """Return the rounding bound of every row, or raise if one alone is above the tolerance."""
     rounding = sub.rounding(theta)
-    if not rounding.max() < tolerance:
-        raise SolverError(_below_rounding(tolerance, float(rounding.max())))
+    require_above(float(rounding.max()), tolerance)
     return rounding
+
+
+def require_above(rounding: float, tolerance: float) -> None:
+    """Raise if the rounding bound alone reaches the tolerance."""
+    if not rounding < tolerance:
+        raise SolverError(_below_rounding(tolerance, rounding))
 
 
 def _line_search(sub: Subproblem, at: Point, p: Array, single: bool) -> Point:
@@ -210,7 +215,8 @@ def _below_rounding(tolerance: float, rounding: float) -> str:
     )
 
 
-def _not_certified(tolerance: float, reached: float) -> str:
+def not_certified(tolerance: float, reached: float) -> str:
+    """Say that a solve ended without a certificate."""
     return (
         f"The local solver could not certify a residual of β = {tolerance:g} (it reached "
         f"{reached:.3g}); choose a larger β. Nothing was released."

@@ -1,0 +1,280 @@
+"""The gradient of margin losses in one sweep over the records, compiled by numba.
+
+Imported only through `kernels.compiled`: importing numba takes a fifth of a second, and it may not
+be installed. Records come in blocks of `kernels.ROWS` (see `kernels.Packed`): the margins of a
+block, the slopes ℓ' and the transposed product follow one another while the block is in the cache.
+
+Sums may be taken in any order here (`reassoc`), which the rounding bound of `MarginRisk` covers.
+"""
+
+import math
+from typing import Any, TypeVar
+
+import numpy as np
+from numba import njit
+
+F = TypeVar("F")
+
+_ANY_ORDER = {"reassoc", "contract", "nsz"}
+_LOG2E = 1.0 / math.log(2.0)
+_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+
+
+def _jit(function: F, flags: Any) -> F:
+    options = {"nogil": True, "error_model": "numpy", "fastmath": flags}
+    try:
+        compiled: F = njit(function, cache=True, **options)
+    except RuntimeError:  # no folder to keep the machine code in: compile once per process
+        compiled = njit(function, **options)
+    return compiled
+
+
+def exact(function: F) -> F:
+    """Compile; only a·b + c may be fused, which rounds once less."""
+    return _jit(function, {"contract"})
+
+
+def any_order(function: F) -> F:
+    """Compile; sums may be taken in any order, which lets them run side by side."""
+    return _jit(function, _ANY_ORDER)
+
+
+@exact
+def logistic(m: Any, bits: Any) -> None:
+    """m ← −1/(1 + eᵐ), in place, with a relative error below 5 units.
+
+    eᵐ = 2ᵏ·eʳ with |r| ≤ ½ log 2 and the Taylor polynomial of degree 13, whose remainder is below
+    10⁻¹⁷; 2ᵏ is put together from its bits.
+    """
+    power = bits.view(np.float64)
+    for i in range(m.shape[0]):
+        x = m[i]
+        x = 80.0 if x > 80.0 else x
+        x = -700.0 if x < -700.0 else x
+        k = math.floor(x * _LOG2E + 0.5)
+        bits[i] = (np.int64(k) + 1023) << 52
+        r = (x - k * _LN2_HIGH) - k * _LN2_LOW
+        p = 1.0 / 6227020800.0
+        p = p * r + 1.0 / 479001600.0
+        p = p * r + 1.0 / 39916800.0
+        p = p * r + 1.0 / 3628800.0
+        p = p * r + 1.0 / 362880.0
+        p = p * r + 1.0 / 40320.0
+        p = p * r + 1.0 / 5040.0
+        p = p * r + 1.0 / 720.0
+        p = p * r + 1.0 / 120.0
+        p = p * r + 1.0 / 24.0
+        p = p * r + 1.0 / 6.0
+        p = p * r + 0.5
+        p = p * r + 1.0
+        m[i] = p * r + 1.0
+    for i in range(m.shape[0]):
+        m[i] = -1.0 / (1.0 + m[i] * power[i])
+
+
+@exact
+def huber(m: Any, width: float) -> None:
+    """m ← −clip((1 + h − m)/(2h), 0, 1), in place, with h the `width`."""
+    for i in range(m.shape[0]):
+        x = (1.0 + width - m[i]) / (2.0 * width)
+        x = 0.0 if x < 0.0 else x
+        m[i] = -(1.0 if x > 1.0 else x)
+
+
+@any_order
+def add_products(x: Any, theta: Any, m: Any) -> None:
+    """m += xᵀθ; x (p, B), θ (p,), m (B,). Four columns at a time spare reads of m."""
+    p = x.shape[0]
+    j = 0
+    while j + 4 <= p:
+        a, b, c, e = theta[j], theta[j + 1], theta[j + 2], theta[j + 3]
+        for i in range(m.shape[0]):
+            m[i] += (x[j, i] * a + x[j + 1, i] * b) + (x[j + 2, i] * c + x[j + 3, i] * e)
+        j += 4
+    while j < p:
+        a = theta[j]
+        for i in range(m.shape[0]):
+            m[i] += x[j, i] * a
+        j += 1
+
+
+@any_order
+def add_transposed(x: Any, s: Any, g: Any) -> None:
+    """g += x·s; x (p, B), s (B,), g (p,)."""
+    p = x.shape[0]
+    j = 0
+    while j + 4 <= p:
+        a, b, c, e = 0.0, 0.0, 0.0, 0.0
+        for i in range(s.shape[0]):
+            t = s[i]
+            a += x[j, i] * t
+            b += x[j + 1, i] * t
+            c += x[j + 2, i] * t
+            e += x[j + 3, i] * t
+        g[j] += a
+        g[j + 1] += b
+        g[j + 2] += c
+        g[j + 3] += e
+        j += 4
+    while j < p:
+        a = 0.0
+        for i in range(s.shape[0]):
+            a += x[j, i] * s[i]
+        g[j] += a
+        j += 1
+
+
+@any_order
+def add_chosen(codes: Any, table: Any, m: Any) -> None:
+    """m += Σ_g table[codes_g]; codes (G, B). Two codes at a time spare reads of m."""
+    g = 0
+    while g + 2 <= codes.shape[0]:
+        for i in range(m.shape[0]):
+            m[i] += table[codes[g, i]] + table[codes[g + 1, i]]
+        g += 2
+    while g < codes.shape[0]:
+        for i in range(m.shape[0]):
+            m[i] += table[codes[g, i]]
+        g += 1
+
+
+@any_order
+def add_counted(codes: Any, s: Any, counts: Any) -> None:
+    """counts[codes_g] += s, summed over its last axis: in turn, so that none waits for the last."""
+    g = 0
+    while g + 2 <= codes.shape[0]:
+        for i in range(0, s.shape[0], 2):
+            a, b = s[i], s[i + 1]
+            counts[codes[g, i], 0] += a
+            counts[codes[g, i + 1], 1] += b
+            counts[codes[g + 1, i], 0] += a
+            counts[codes[g + 1, i + 1], 1] += b
+        g += 2
+    while g < codes.shape[0]:
+        for i in range(0, s.shape[0], 2):
+            counts[codes[g, i], 0] += s[i]
+            counts[codes[g, i + 1], 1] += s[i + 1]
+        g += 1
+
+
+@any_order
+def times(m: Any, scale: Any) -> None:
+    """m ← scale·m, elementwise."""
+    for i in range(m.shape[0]):
+        m[i] *= scale[i]
+
+
+@any_order
+def total(s: Any) -> float:
+    """Σ s."""
+    a = 0.0
+    for i in range(s.shape[0]):
+        a += s[i]
+    return a
+
+
+@exact
+def filled(theta: Any, digits: Any, features: Any, values: Any, entries: int) -> Any:
+    """Return the table: what each code adds to a margin.
+
+    A row of `digits` is (start of its table, entries so far, choices, start in features/values):
+    choice v of a digit adds values·θ[features] to the sum of the digits before it.
+    """
+    table = np.zeros(entries)
+    for k in range(digits.shape[0]):
+        start, size, choices, first = digits[k]
+        for v in range(choices - 1, -1, -1):
+            more = values[first + v] * theta[features[first + v]]
+            for c in range(size):
+                table[start + v * size + c] = table[start + c] + more
+    return table
+
+
+@any_order
+def emptied(counts: Any, digits: Any, features: Any, values: Any, g: Any) -> None:
+    """g += the transpose of `filled`, applied to the counts, which are folded up on the way."""
+    for k in range(digits.shape[0] - 1, -1, -1):
+        start, size, choices, first = digits[k]
+        for v in range(choices):
+            chosen = 0.0
+            for c in range(size):
+                chosen += counts[start + v * size + c]
+                if v > 0:
+                    counts[start + c] += counts[start + v * size + c]
+            g[features[first + v]] += values[first + v] * chosen
+
+
+@exact
+def gradient(
+    numeric: Any, codes: Any, scale: Any, digits: Any, features: Any, values: Any, entries: int,
+    places: Any, theta: Any, huber_width: float,
+) -> Any:  # fmt: skip
+    """Σ ℓ'(θᵀv)·v over the records; (d,) → (d,).
+
+    ℓ is the Huber hinge of that width, or logistic for width 0.
+    """
+    point = np.zeros(theta.shape[0] + 1)  # ends with the 0 of what is missing
+    point[:-1] = theta
+    table = filled(point, digits, features, values, entries)
+    weights = theta[places]
+    sums = np.zeros(places.shape[0])
+    counts = np.zeros((entries, 2))
+    m = np.empty(scale.shape[1])
+    bits = np.empty(scale.shape[1], np.int64)
+    for k in range(scale.shape[0]):
+        m[:] = 0.0
+        add_products(numeric[k], weights, m)
+        add_chosen(codes[k], table, m)
+        times(m, scale[k])
+        if huber_width > 0.0:
+            huber(m, huber_width)
+        else:
+            logistic(m, bits)
+        times(m, scale[k])
+        add_transposed(numeric[k], m, sums)
+        add_counted(codes[k], m, counts)
+    g = np.zeros(point.shape[0])
+    for j in range(places.shape[0]):
+        g[places[j]] += sums[j]
+    emptied(counts[:, 0] + counts[:, 1], digits, features, values, g)
+    return g[:-1]
+
+
+@exact
+def choices_of(column: Any, found: Any, codes: Any) -> int:
+    """Return how many different values a column has, or −1 if more than `found` can hold.
+
+    They are numbered as they come: the number of each record → codes (n,), the values → found.
+    """
+    seen = 0
+    for i in range(column.shape[0]):
+        k = 0
+        while k < seen and found[k] != column[i]:
+            k += 1
+        if k == seen:
+            if seen == found.shape[0]:
+                return -1
+            found[k] = column[i]
+            seen += 1
+        codes[i] = k
+    return seen
+
+
+@exact
+def add_category_gram(numeric: Any, codes: Any, weights: Any, H: Any) -> None:
+    """H += the part of Σ w·z·zᵀ above the diagonal that has to do with codes; H (d+1, d+1).
+
+    z = (numeric, one-hot, 1), and codes ascend along a row. A missing code is d: it lands in a row
+    or column that is cut off.
+    """
+    n, p = numeric.shape
+    last = H.shape[0] - 2
+    for i in range(n):
+        w = weights[i]
+        for g in range(codes.shape[1]):
+            c = codes[i, g]
+            for j in range(p):
+                H[j, c] += w * numeric[i, j]
+            H[c, last] += w
+            for l in range(g, codes.shape[1]):
+                H[c, codes[i, l]] += w
