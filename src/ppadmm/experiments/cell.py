@@ -20,6 +20,7 @@ from ppadmm.algorithms import Settings, Site, recipe_named
 from ppadmm.algorithms.defaults import Plan
 from ppadmm.algorithms.settings import HALF_THE_ROUNDS, Speaking
 from ppadmm.data import Dataset, Partition, load
+from ppadmm.data.coded import Coded
 from ppadmm.data.columns import column
 from ppadmm.engines import local
 from ppadmm.errors import DataError
@@ -121,8 +122,11 @@ def json_digest(value: Any) -> str:
 def fingerprint(data: Dataset, holder: str | None = None) -> str:
     """Return the SHA-256 (hex) of the encoded records, their order, the schema and the holders."""
     X: Any = data.X
-    sparse = bool(issparse(data.X))
-    parts: list[Any] = [X.data, X.indices, X.indptr] if sparse else [X]
+    if isinstance(X, Coded):
+        parts: list[Any] = [X.numeric, X.codes, X.scale]
+    else:
+        sparse = bool(issparse(data.X))
+        parts = [X.data, X.indices, X.indptr] if sparse else [X]
     digest = hashlib.sha256(f"{data.schema.digest()} {data.train_records} {X.shape}".encode())
     for part in (*parts, data.y):
         digest.update(np.ascontiguousarray(part).data)
