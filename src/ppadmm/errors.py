@@ -7,7 +7,9 @@
     ├── BudgetError         the privacy budget does not allow it
     │   └── InfeasibleError no amount of noise reaches the target with these settings
     ├── SolverError         a residual could not be certified; nothing was released
-    └── ProtocolError       an agent was driven out of turn, or by a malformed message
+    ├── ProtocolError       an agent was driven out of turn, or by a malformed message
+    ├── LedgerError         a ledger is damaged, in use elsewhere, or none at all
+    └── CertificateError    a certificate does not hold
 
 Messages are one sentence that names the value and the way out.
 """
@@ -55,3 +57,15 @@ class ProtocolError(PpadmmError):
     """An agent was driven out of turn, or by a malformed message."""
 
     exit_code = 6
+
+
+class LedgerError(PpadmmError):
+    """A ledger is damaged, in use elsewhere, or none at all."""
+
+    exit_code = 7
+
+
+class CertificateError(PpadmmError):
+    """A certificate does not hold."""
+
+    exit_code = 8
