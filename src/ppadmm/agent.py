@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from ppadmm.algorithms import Algorithm, Heard
 from ppadmm.errors import ProtocolError
 from ppadmm.mechanisms import Desk, Release
 from ppadmm.noise import NoiseSource
-from ppadmm.privacy.ledger import Ledger
+from ppadmm.privacy.ledger import Ledger, Lost, Past, Sent
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,31 @@ class Agent:
             self._inbox.setdefault(message.round, {}).setdefault(message.agent, message.heard)
 
     def _speak(self) -> Send:
-        self._state, release = self.algorithm.propose(self._state, self.desk)
+        pasts = [ledger.past(self.round) for ledger in self.ledgers] if self.desk.durable else []
+        if any(past is not None for past in pasts):
+            release = self._resumed(pasts)
+        else:
+            self._state, release = self.algorithm.propose(self._state, self.desk)
+        heard = self.algorithm.heard(self._state)
+        for k, past in enumerate(pasts):
+            if not isinstance(past, Sent):
+                row = Sent(heard.value[k], heard.total[k], bool(release.spoke[k]))
+                self.ledgers[k].record(row)
         self._spoken = True
-        message = Message(self.number, self.round, self.algorithm.heard(self._state))
-        return Send(message, release)
+        return Send(Message(self.number, self.round, heard), release)
+
+    def _resumed(self, pasts: Sequence[Past]) -> Release:
+        """Say again what was said; where it was lost, be silent: its charge stays spent."""
+        if any(past is None for past in pasts):
+            raise ProtocolError(
+                f"Agent {self.number}: some replicates made round {self.round} and some did not."
+            )
+        own = self.algorithm.heard(self._state)
+        value, total = own.value.copy(), own.total + own.value
+        for k, past in enumerate(pasts):
+            if isinstance(past, Sent):
+                value[k], total[k] = past.value, past.total
+        spoke = np.array([isinstance(past, Sent) and past.spoke for past in pasts])
+        spent = np.array([isinstance(past, Lost) or past.spoke for past in pasts if past])
+        self._state = self.algorithm.resumed(self._state, Heard(value, total), spoke, spent)
+        return Release(value, spoke)

@@ -9,7 +9,9 @@
     ├── SolverError         a residual could not be certified; nothing was released
     ├── ProtocolError       an agent was driven out of turn, or by a malformed message
     │   └── ForeignError    ... bytes from a network that are not a message of this run
-    └── WorkerError         a process that did part of the work is gone
+    ├── WorkerError         a process that did part of the work is gone
+    ├── LedgerError         a ledger is damaged, in use elsewhere, or none at all
+    └── CertificateError    a certificate does not hold
 
 Messages are one sentence that names the value and the way out.
 """
@@ -67,3 +69,15 @@ class WorkerError(PpadmmError):
     """A process that did part of the work is gone."""
 
     exit_code = 7
+
+
+class LedgerError(PpadmmError):
+    """A ledger is damaged, in use elsewhere, or none at all."""
+
+    exit_code = 8
+
+
+class CertificateError(PpadmmError):
+    """A certificate does not hold."""
+
+    exit_code = 9

@@ -246,7 +246,14 @@ class TestFiles:
     def test_a_run_is_written(self, ppadmm):
         outcome = ppadmm(*private("--out", "runs/one"))
         assert outcome.out.endswith("\nResults: runs/one\nReport:  runs/one/report.html\n")
-        names = {"result.json", "model.json", "statement.txt", "releases.npz", "report.html"}
+        names = {
+            "result.json",
+            "model.json",
+            "statement.json",
+            "statement.txt",
+            "releases.npz",
+            "report.html",
+        }
         assert {path.name for path in Path("runs/one").iterdir()} == names
         assert [path.name for path in Path("runs").iterdir()] == ["one"]
 

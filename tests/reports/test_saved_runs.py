@@ -20,7 +20,14 @@ from ppadmm.reports.files import new_folder, write_run
 from ppadmm.reports.html import write_report
 from ppadmm.reports.saved import load_run
 
-FILES = {"result.json", "model.json", "statement.txt", "releases.npz", "report.html"}
+FILES = {
+    "result.json",
+    "model.json",
+    "statement.json",
+    "statement.txt",
+    "releases.npz",
+    "report.html",
+}
 
 
 class TestFigures:

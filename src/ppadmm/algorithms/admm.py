@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ppadmm.algorithms.base import Heard, Reserved, Site
+from ppadmm.algorithms.base import Bits, Heard, Reserved, Site
 from ppadmm.algorithms.settings import Settings
 from ppadmm.mechanisms import Desk, Mechanism, Place, Release
 from ppadmm.problem.risk import Subproblem
@@ -84,6 +84,10 @@ class ADMM:
         )
         own = Heard(release.value, state.own.total + release.value)
         return replace(state, own=own, warm=warm), release
+
+    def resumed(self, state: State, own: Heard, spoke: Bits, spent: Bits) -> State:
+        """Take up what was released; the solver starts from where it is, as any start will do."""
+        return replace(state, own=own)
 
     def absorb(self, state: State, inbox: Mapping[int, Heard]) -> State:
         """Take the neighbours' values; the dual follows from the sums."""

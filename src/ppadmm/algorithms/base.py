@@ -4,6 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ppadmm.algorithms.defaults import Plan, Sizes
 from ppadmm.algorithms.settings import Settings
 from ppadmm.mechanisms import Desk, Release
@@ -14,6 +17,7 @@ from ppadmm.problem.risk import Risk
 from ppadmm.typing import Array
 
 S = TypeVar("S")
+Bits: TypeAlias = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,12 @@ class Algorithm(Protocol[S]):
 
     def propose(self, state: S, desk: Desk) -> tuple[S, Release]:
         """Make this round's release; noise comes from the desk, against payment only."""
+
+    def resumed(self, state: S, own: Heard, spoke: Bits, spent: Bits) -> S:
+        """Return the state after a round that an earlier process made; nothing is drawn.
+
+        `spoke` (R,) says who released in it and `spent` (R,) who may have paid for a release.
+        """
 
     def absorb(self, state: S, inbox: Mapping[int, Heard]) -> S:
         """Take in what the neighbours said in this round and move to the next."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ppadmm.algorithms.base import Heard, Recipe, Reserved, Site
+from ppadmm.algorithms.base import Bits, Heard, Recipe, Reserved, Site
 from ppadmm.algorithms.defaults import Plan, Sizes
 from ppadmm.algorithms.settings import Settings
 from ppadmm.mechanisms import Desk, Release
@@ -72,6 +72,10 @@ class NoisyGradient:
         value = np.asarray(self._mixed(state) - self.step[:, None] * slope)
         own = Heard(value, state.own.total + value)
         return replace(state, own=own), Release.everyone(value)
+
+    def resumed(self, state: State, own: Heard, spoke: Bits, spent: Bits) -> State:
+        """Take up what was released."""
+        return replace(state, own=own)
 
     def absorb(self, state: State, inbox: Mapping[int, Heard]) -> State:
         """Take the neighbours' values."""

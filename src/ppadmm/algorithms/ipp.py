@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ppadmm.algorithms.admm import ADMM
 from ppadmm.algorithms.admm import State as PlainState
-from ppadmm.algorithms.base import Heard, Recipe, Reserved, Site
+from ppadmm.algorithms.base import Bits, Heard, Recipe, Reserved, Site
 from ppadmm.algorithms.defaults import Plan, Sizes, default_eta, default_rounds
 from ppadmm.algorithms.ipp_paper import build_paper_ipp
 from ppadmm.algorithms.pp import build_pp, convexity, perturbed, perturbed_minimiser
@@ -83,6 +83,12 @@ class IPP(ADMM):
         spoke = np.isin(np.arange(len(value)), speaking)
         own = Heard(value, state.own.total + value)
         return replace(state, own=own, warm=warm, left=state.left - spoke), Release(value, spoke)
+
+    def resumed(self, state: PlainState, own: Heard, spoke: Bits, spent: Bits) -> PlainState:
+        """Count a release that was lost as one that was made: it is paid for."""
+        if not isinstance(state, State):
+            raise TypeError("IPP needs its own state.")
+        return replace(state, own=own, left=state.left - spent)
 
     def _tested(self, state: State, rows: Rows, desk: Desk) -> tuple[Warm, Rows]:
         if not len(rows) or state.kept is None:

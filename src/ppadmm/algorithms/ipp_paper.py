@@ -6,20 +6,20 @@ taken to be 2·C_loss, and σ₁ uses ε₁ where Algorithm 1 uses ε₃.
 """
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ppadmm.algorithms.admm import ADMM, State
-from ppadmm.algorithms.base import Heard, Reserved, Site
+from ppadmm.algorithms.base import Bits, Heard, Reserved, Site
 from ppadmm.algorithms.pp import convexity, paper_settings, perturbed_minimiser
 from ppadmm.algorithms.settings import Settings
 from ppadmm.mechanisms import Desk, Place, Release
 from ppadmm.noise import FINENESS, Key, NoiseSource
 from ppadmm.privacy.calibration import Budget
-from ppadmm.privacy.events import Charge, NonPrivate, Tally
+from ppadmm.privacy.events import Charge, NonPrivate
+from ppadmm.privacy.ledger import MemoryLedger
 from ppadmm.solvers import solver_named
 from ppadmm.typing import Array
 
@@ -80,6 +80,12 @@ class PaperIPP(ADMM):
         kept = Heard(value, state.own.total + value)
         return replace(state, own=kept, warm=warm, left=state.left - spoke), Release(value, spoke)
 
+    def resumed(self, state: State, own: Heard, spoke: Bits, spent: Bits) -> State:
+        """Count what was released."""
+        if not isinstance(state, PaperState):
+            raise TypeError("PaperIPP needs its own state.")
+        return replace(state, own=own, left=state.left - spent)
+
     def _noisy(self, gain: Array, place: Place, noise: NoiseSource) -> Array:
         """Return gain + Lap(4cC/ε₂) − (α + Lap(2cC/ε₁)), both drawn now."""
         parts = []
@@ -92,24 +98,11 @@ class PaperIPP(ADMM):
         return np.asarray(parts[0] - parts[1])
 
 
-class _Unbooked:
+class _Unbooked(MemoryLedger):
     """A ledger for what no theorem covers: the round was booked as not private already."""
-
-    def reserve(self, run: Iterable[tuple[Charge, int]]) -> None:
-        """Accept anything."""
 
     def charge(self, charge: Charge) -> None:
         """Accept anything."""
-
-    @property
-    def spent(self) -> Tally:
-        """Nothing."""
-        return Tally()
-
-    @property
-    def reserved(self) -> Tally:
-        """Nothing."""
-        return Tally()
 
 
 def build_paper_ipp(site: Site, settings: Settings) -> PaperIPP:

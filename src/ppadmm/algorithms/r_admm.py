@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ppadmm.algorithms.admm import ADMM, State, bind
-from ppadmm.algorithms.base import Heard, Recipe, Reserved, Site
+from ppadmm.algorithms.base import Bits, Heard, Recipe, Reserved, Site
 from ppadmm.algorithms.gamma import NOT_PRIVATE, SOURCE, gamma_mechanism, gamma_plan
 from ppadmm.algorithms.settings import Settings
 from ppadmm.mechanisms import Desk, Release
@@ -55,6 +55,11 @@ class RADMM(ADMM):
         value = self._recycled(state)
         own = Heard(value, state.own.total)
         return replace(state, own=own, earlier=before), Release.everyone(value)
+
+    def resumed(self, state: State, own: Heard, spoke: Bits, spent: Bits) -> State:
+        """Also remember what everyone said before."""
+        before = (state.own.value, *(other.value for other in state.theirs))
+        return replace(state, own=own, earlier=before)  # type: ignore[call-arg]
 
     def _recycled(self, state: RecyclingState) -> Array:
         pull = np.zeros_like(state.own.value)

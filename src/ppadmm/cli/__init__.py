@@ -3,9 +3,11 @@
 A command imports what it needs when it runs, so that `ppadmm --help` is quick.
 """
 
-from ppadmm.cli import (  # commands register themselves
+from ppadmm.cli import (  # noqa: F401 (commands register themselves)
+    certificate,
     compare,
     data,
+    ledger,
     report,
     reproduce,
     samples,
@@ -14,4 +16,4 @@ from ppadmm.cli import (  # commands register themselves
 )
 from ppadmm.cli.app import app, main
 
-__all__ = ["app", "compare", "data", "main", "report", "reproduce", "samples", "schema", "train"]
+__all__ = ["app", "main"]

@@ -19,6 +19,7 @@ from ppadmm.errors import InputError
 
 if TYPE_CHECKING:
     from ppadmm.algorithms.settings import Speaking
+    from ppadmm.experiments.booked import Booking
 
 
 @app.command()
@@ -163,6 +164,28 @@ def train(
         ),
     ] = None,
     no_save: Annotated[bool, typer.Option("--no-save", help="Write nothing.")] = False,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Charge the run to this ledger, which refuses it if the budget granted to the "
+            "data set does not cover it; runs that are NOT private are refused.",
+        ),
+    ] = None,
+    dataset: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="With --ledger: what the data set is called there [its own name]."
+        ),
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="With --ledger: take up the unfinished run with the same records and options; "
+            "what was released is used again, never drawn again.",
+        ),
+    ] = False,
 ) -> None:
     """Train one classifier over several agents, all in this process.
 
@@ -196,15 +219,26 @@ def train(
             "records": None if records is None else counts("records", records),
         }
         spec = RunSpec.of(preset, speaking=_speaking(tested), **given, **each)
+        booking = _booking(ledger, dataset, resume)
         save = _is_saved(out, no_save, as_json)
         if save:
             require_new(out or new_folder(spec))
         with progress(hidden=as_json) as report:
-            result = run(spec, report)
+            result = run(spec, report, booking=booking)
         folder = write_run(result, out) if save else None
     show(result.to_dict() if as_json else summary(result))
     if folder is not None and not as_json:
         typer.echo(f"\nResults: {folder}\nReport:  {folder / 'report.html'}")
+
+
+def _booking(ledger: Path | None, dataset: str | None, resume: bool) -> "Booking | None":
+    from ppadmm.experiments.booked import Booking
+
+    if ledger is not None:
+        return Booking(ledger, dataset, resume)
+    if dataset is not None or resume:
+        raise InputError("--dataset and --resume say how to use a ledger; give --ledger, too.")
+    return None
 
 
 def _is_saved(out: Path | None, no_save: bool, as_json: bool) -> bool:

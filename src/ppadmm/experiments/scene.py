@@ -1,7 +1,8 @@
 """The stage of a run: records split over agents, a network, a held-out set. No budget yet."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -11,9 +12,13 @@ from ppadmm.algorithms.defaults import Plan, Sizes
 from ppadmm.data import Dataset, Deal, Partition, Schema, Shard, deal, shards, split
 from ppadmm.data.shard import stack_rows
 from ppadmm.noise import NoiseSource
-from ppadmm.privacy import Budget, MemoryLedger
+from ppadmm.privacy import Budget, Charge, Ledger, MemoryLedger
 from ppadmm.problem import Graph, Loss, NoRecords, Risk, graph_from, risk_of
 from ppadmm.typing import Array, Matrix
+
+Reservations: TypeAlias = list[tuple[int, tuple[tuple[Charge, int], ...]]]
+"""For each agent, the most that a run may cost."""
+Book: TypeAlias = Callable[[Reservations], Sequence[Ledger]]
 
 
 @dataclass(frozen=True)
@@ -132,19 +137,22 @@ def cast(
     settings: Sequence[Settings],
     noise: NoiseSource,
     capped: bool = False,
+    book: Book | None = None,
 ) -> list[Agent]:
     """Return one agent per site with its own settings and a ledger per replicate.
 
-    With `capped` a ledger refuses what its replicate's budget does not cover.
+    With `capped` a ledger refuses what its replicate's budget does not cover. `book` takes what
+    every agent reserves and returns the ledgers to use instead.
     """
     build = recipe_named(algorithm).build
+    rules = [build(site, own) for site, own in zip(sites, settings, strict=True)]
+    ledgers: list[Sequence[Ledger]] = [
+        [MemoryLedger(budget if capped else None) for budget in own.budgets] for own in settings
+    ]
+    if book is not None:
+        asked = [(site.agent, rule.reserved[0]) for site, rule in zip(sites, rules, strict=True)]
+        ledgers = [[ledger] for ledger in book(asked)]
     return [
-        Agent(
-            build(site, own),
-            site.agent,
-            site.neighbours,
-            [MemoryLedger(budget if capped else None) for budget in own.budgets],
-            noise,
-        )
-        for site, own in zip(sites, settings, strict=True)
+        Agent(rule, site.agent, site.neighbours, own, noise)
+        for rule, site, own in zip(rules, sites, ledgers, strict=True)
     ]

@@ -13,6 +13,7 @@ from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, recipe_named
 from ppadmm.data import Dataset, Partition, Schema, load
 from ppadmm.engines import local
+from ppadmm.experiments.booked import Booked, Booking, open_booking
 from ppadmm.experiments.history import figures_by_round
 from ppadmm.experiments.metrics import Metrics, evaluate
 from ppadmm.experiments.scene import Scene, cast, stage, strictest
@@ -44,7 +45,7 @@ class Result:
     """A finished run. `model` (d,) is the released model with both free averages.
 
     `reserved` and `spent` are what each agent's ledger set aside and booked; `history` has the test
-    figures by round.
+    figures by round; `entry` is the run's place in the data owner's ledger, if it has one.
     """
 
     prepared: Prepared
@@ -62,6 +63,7 @@ class Result:
     spent: list[Tally]
     history: dict[str, Any]
     statement: Statement
+    entry: dict[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain data, fit for JSON."""
@@ -109,6 +111,7 @@ class Result:
                 {"reserved": to_plain(most), "spent": to_plain(booked)}
                 for most, booked in zip(self.reserved, self.spent, strict=True)
             ],
+            "booked": self.entry,
             "spec": asdict(spec),
             "statement": statement.to_dict(),
         }
@@ -119,7 +122,10 @@ def prepare(spec: RunSpec, data: object | None = None) -> Prepared:
 
     `data`, a data frame or a `Dataset`, takes the place of the name or path in the spec.
     """
-    opened = _opened(spec, data)
+    return _prepared(spec, _opened(spec, data), data)
+
+
+def _prepared(spec: RunSpec, opened: Dataset, data: object | None) -> Prepared:
     loss = loss_for(spec.loss, opened.schema.classes, spec.multiclass)
     seed = spec.seed or 0
     scene = stage(opened, spec.agents, spec.graph, loss, seed, spec.records, spec.partition)
@@ -139,17 +145,40 @@ def _opened(spec: RunSpec, data: object | None) -> Dataset:
     )
 
 
-def train(spec: RunSpec, progress: Progress | None = None, *, data: object | None = None) -> Result:
+def train(
+    spec: RunSpec,
+    progress: Progress | None = None,
+    *,
+    data: object | None = None,
+    booking: Booking | None = None,
+) -> Result:
     """Run `spec` on the local engine; `progress(done, of)` is called after every round.
 
     `data` takes the place of the name or path in the spec: a pandas or polars frame with a `label`
-    or a `schema` in the spec, or what `ppadmm.data.load` returned.
+    or a `schema` in the spec, or what `ppadmm.data.load` returned. With a `booking` the run is
+    charged to a data owner's ledger, which may refuse it.
     """
-    return run(prepare(spec, data), progress)
+    if booking is None:
+        return run(prepare(spec, data), progress)
+    opened = _opened(spec, data)
+    prepared = _prepared(spec, opened, data)
+    reasons = _not_private_because(prepared)
+    return run(prepared, progress, open_booking(booking, prepared.spec, opened, reasons))
 
 
-def run(prepared: Prepared, progress: Progress | None = None) -> Result:
+def run(
+    prepared: Prepared, progress: Progress | None = None, booked: Booked | None = None
+) -> Result:
     """Run what was prepared; reading the data is not part of it."""
+    if booked is None:
+        return _run(prepared, progress)
+    with booked:
+        return _run(prepared, progress, booked)
+
+
+def _run(
+    prepared: Prepared, progress: Progress | None = None, booked: Booked | None = None
+) -> Result:
     spec, settings = prepared.spec, prepared.settings
     now, started = datetime.now().astimezone(), time.perf_counter()
     noise: NoiseSource = SecureNoise() if spec.seed is None else SeededNoise((spec.seed,))
@@ -157,11 +186,13 @@ def run(prepared: Prepared, progress: Progress | None = None) -> Result:
     pooled = recipe_named(spec.algorithm).pooled
     budgets = [strictest(spec.budgets)] if pooled else spec.budgets
     own = [replace(settings, budgets=(budget,)) for budget in budgets]
-    agents = cast(spec.algorithm, sites, own, noise, capped=spec.guaranteed)
+    book = None if booked is None else booked.book
+    agents = cast(spec.algorithm, sites, own, noise, capped=spec.guaranteed, book=book)
     of = agents[0].algorithm.rounds
     trace = local.run(agents, progress and (lambda t: progress(t + 1, of)))
     seconds = time.perf_counter() - started
-    return _result(prepared, agents, [site.risk for site in sites], trace, now, seconds)
+    entry = None if booked is None else booked.finish()
+    return _result(prepared, agents, [site.risk for site in sites], trace, now, seconds, entry)
 
 
 def _settings(spec: RunSpec, scene: Scene) -> Settings:
@@ -186,6 +217,7 @@ def _result(
     trace: local.Trace,
     started: datetime,
     seconds: float,
+    entry: dict[str, Any] | None = None,
 ) -> Result:
     reserved = [agent.ledgers[0].reserved for agent in agents]
     statement = _statement(prepared, reserved, trace)
@@ -209,6 +241,7 @@ def _result(
         spent=[agent.ledgers[0].spent for agent in agents],
         history=figures_by_round(trace, (X, y), classes),
         statement=statement,
+        entry=entry,
     )
 
 
@@ -252,7 +285,7 @@ def _statement(prepared: Prepared, reserved: list[Tally], trace: local.Trace) ->
         noise_source=recipe_named(spec.algorithm).noise_source
         if spec.seed is None
         else "seeded NumPy (simulation)",
-        warnings=tuple(_warnings(prepared)),
+        warnings=(*_claim_warnings(prepared, proven), *_warnings(prepared)),
         caveats=_caveats(prepared),
     )
 
@@ -276,6 +309,19 @@ def _not_private_because(prepared: Prepared) -> list[str]:
 def _caveats(prepared: Prepared) -> tuple[str, ...]:
     own = prepared.scene.dealt.caveat
     return CAVEATS if own is None else (own, *CAVEATS)
+
+
+def _claim_warnings(prepared: Prepared, proven: float | None) -> list[str]:
+    """Flag a claim that the accountant does not prove for the noise that was used."""
+    spec = prepared.spec
+    claimed = max(budget.epsilon for budget in spec.budgets)
+    if spec.calibration == "proven" or (proven is not None and proven <= claimed):
+        return []
+    found = "no ε at all" if proven is None else f"ε = {proven:.3g} only"
+    return [
+        f"the paper's formulas claim ε = {claimed:g} for this noise, but the accountant proves "
+        f"{found}: do not rely on the claim."
+    ]
 
 
 def _warnings(prepared: Prepared) -> list[str]:

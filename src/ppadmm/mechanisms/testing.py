@@ -111,11 +111,22 @@ class SparseVector:
         return tuple((Charge((Pure(float(e)),)), 1) for e in self.epsilon)
 
     def draw_threshold(self, desk: Desk, agent: int) -> Array:
-        """Pay for the whole run and draw the one noisy threshold."""
-        noise = desk.pay([charge for charge, _ in self.reserved])
+        """Pay for the whole run and draw the one noisy threshold.
+
+        After a crash it is found again; if it was lost, nothing is above it for the rest of the
+        run, as it must not be drawn twice.
+        """
+        if (kept := desk.kept("threshold")) is not None:
+            return kept
+        charges = [charge for charge, _ in self.reserved]
+        if desk.paid(charges):
+            return np.full_like(self.threshold, np.inf)
+        noise = desk.pay(charges)
         scale = self.sensitivity / self._split[0]
         key = Key(agent, 0, "threshold")
-        return noise.laplace(self.threshold[:, None], scale, FINENESS * scale, key)[:, 0]
+        drawn = noise.laplace(self.threshold[:, None], scale, FINENESS * scale, key)[:, 0]
+        desk.keep("threshold", drawn)
+        return drawn
 
     def decide(self, values: Array, kept: Array, rows: Rows, desk: Desk, place: Place) -> Bits:
         """Make one comparison with the kept threshold; it is paid for already."""

@@ -2,16 +2,54 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
 
 from ppadmm.errors import BudgetError
 from ppadmm.privacy import accountant
 from ppadmm.privacy.calibration import Budget
 from ppadmm.privacy.events import Charge, Tally
+from ppadmm.typing import Array
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What a round said: the value and the sum of all so far, both (d,), and whether it spoke."""
+
+    value: Array
+    total: Array
+    spoke: bool
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A round that was charged and of which nothing was kept: spent, and never drawn again."""
+
+
+Past: TypeAlias = Sent | Lost | None
 
 
 class Ledger(Protocol):
-    """Reserve a run once, then charge every release before it is made."""
+    """Reserve a run once, charge every release before it is made, keep it before it is sent.
+
+    A `durable` ledger outlives the process: `past` says what an earlier process did in a round.
+    """
+
+    @property
+    def durable(self) -> bool:
+        """Whether a restarted agent finds here what it did before."""
+
+    def past(self, round_: int) -> Past:
+        """Begin a round; return what an earlier process sent in it, `Lost`, or None if nothing."""
+
+    def record(self, sent: Sent) -> None:
+        """Keep what the round says; only then may it be sent."""
+
+    def keep(self, name: str, value: Array) -> None:
+        """Keep a secret of the run, such as a noisy threshold, that must not be drawn again."""
+
+    def kept(self, name: str) -> Array | None:
+        """Return a secret that was kept."""
 
     def reserve(self, run: Iterable[tuple[Charge, int]]) -> None:
         """Set aside the most that a run may cost, or raise `BudgetError`."""
@@ -38,6 +76,25 @@ class MemoryLedger:
         self.budget = budget
         self._reserved: Counter[Charge] = Counter()
         self._charged: Counter[Charge] = Counter()
+
+    @property
+    def durable(self) -> bool:
+        """No: it ends with the process."""
+        return False
+
+    def past(self, round_: int) -> Past:
+        """Nothing."""
+        return None
+
+    def record(self, sent: Sent) -> None:
+        """Nothing to keep for."""
+
+    def keep(self, name: str, value: Array) -> None:
+        """Nothing to keep for."""
+
+    def kept(self, name: str) -> Array | None:
+        """Nothing."""
+        return None
 
     def reserve(self, run: Iterable[tuple[Charge, int]]) -> None:
         """Set aside the most that a run may cost, or raise `BudgetError`."""

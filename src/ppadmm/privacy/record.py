@@ -30,10 +30,11 @@ def to_plain(tally: Tally) -> list[dict[str, Any]]:
 
 def from_plain(entries: Sequence[dict[str, Any]]) -> Tally:
     """Read what `to_plain` wrote."""
-    return Tally(tuple((_event(entry), int(entry["times"])) for entry in entries))
+    return Tally(tuple((event_from_plain(entry), int(entry["times"])) for entry in entries))
 
 
-def _event(entry: dict[str, Any]) -> Event:
+def event_from_plain(entry: dict[str, Any]) -> Event:
+    """Read one event; how often it happens is not part of it."""
     kind = KINDS.get(entry["event"])
     if kind is None:
         raise InputError(

@@ -15,9 +15,11 @@ import numpy as np
 
 from ppadmm.data import Schema
 from ppadmm.errors import InputError
+from ppadmm.experiments.disclosure import disclosure
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.experiments.train import Result
 from ppadmm.reports.html import write_report
+from ppadmm.reports.ledger import booked_lines
 from ppadmm.typing import Array
 
 MOST_ALIKE = 1000
@@ -53,8 +55,9 @@ def new_folder(spec: RunSpec, started: datetime | None = None) -> Path:
 def write_run(result: Result, folder: Path | None = None) -> Path:
     """Write a run into a new folder, by default one named after it; return the folder.
 
-    result.json, model.json, statement.txt, releases.npz and report.html appear all or none. Of two
-    runs that would take the same default name the later one gets -2, -3, … after it.
+    result.json, model.json, statement.json, statement.txt, releases.npz and report.html appear all
+    or none. Of two runs that would take the same default name the later one gets -2, -3, … after
+    it.
     """
     if folder is not None:
         _write_run(result, folder)
@@ -75,7 +78,8 @@ def _write_run(result: Result, folder: Path) -> None:
         with _draft(folder) as draft:
             _write(draft / "result.json", result.to_dict())
             _write(draft / "model.json", model_dict(result))
-            text = result.statement.text() + "\n"
+            _write(draft / "statement.json", disclosure(result))
+            text = "\n".join([result.statement.text(), *booked_lines(result.entry)]) + "\n"
             (draft / "statement.txt").write_text(text, encoding="utf-8")
             np.savez_compressed(
                 draft / "releases.npz",

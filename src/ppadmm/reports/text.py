@@ -4,6 +4,7 @@ import textwrap
 from typing import Any
 
 from ppadmm.experiments.train import Result
+from ppadmm.reports.ledger import booked_lines
 
 WIDTH = 100
 MOST_NAMED = 12
@@ -24,7 +25,8 @@ def summary(result: Result) -> str:
     figures = result.to_dict()
     rows = [*_agent_rows(figures), *_test_rows(figures), *_cost_rows(figures)]
     table = [f"  {name:<14} {value}" for name, value in rows]
-    statement = [_wrap(line) for line in result.statement.text().splitlines()]
+    words = [*result.statement.text().splitlines(), *booked_lines(result.entry)]
+    statement = [_wrap(line) for line in words]
     return "\n".join([_wrap(_setting(result, figures)), "", *table, "", *statement])
 
 

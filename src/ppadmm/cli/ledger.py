@@ -1,0 +1,131 @@
+"""`ppadmm ledger`: the book that a data owner keeps of all that was spent on its records."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ppadmm.cli.app import app
+from ppadmm.cli.common import show
+
+ledger_app = typer.Typer(
+    name="ledger",
+    help="The privacy budget of a data owner: granted, spent, verified (docs/ledger.md).",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(ledger_app)
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+@ledger_app.command()
+def new(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The new ledger.")],
+    owner: Annotated[str, typer.Option(metavar="NAME", help="Who owns the records.")],
+) -> None:
+    """Make a new, empty ledger.
+
+    Example: ppadmm ledger new hospital.ledger --owner "St Mary's Hospital"
+    """
+    from ppadmm.privacy.sqlite_ledger import SqliteLedger
+
+    with SqliteLedger.create(file, owner) as ledger:
+        show(f"{file}: ledger {ledger.books.ledger} of {owner}. Head: {ledger.head.hash}")
+
+
+@ledger_app.command()
+def grant(
+    file: File,
+    dataset: Annotated[str, typer.Argument(metavar="NAME", help="What the data set is called.")],
+    epsilon: Annotated[float, typer.Option(metavar="ε", help="For all runs together.")],
+    delta: Annotated[float, typer.Option(metavar="δ", help="Its δ.")] = 1e-6,
+    by: Annotated[str, typer.Option(metavar="NAME", help="Who grants it [the user].")] = "",
+    note: Annotated[str, typer.Option(metavar="TEXT", help="Why, or where it is written.")] = "",
+) -> None:
+    """Grant a data set a budget: what all runs on it, ever, may cost together.
+
+    A later grant for the same data set takes the place of the earlier one.
+
+    Example: ppadmm ledger grant hospital.ledger patients --epsilon 3 --by "Data protection officer"
+    """
+    from ppadmm.privacy import Budget
+    from ppadmm.privacy.sqlite_ledger import SqliteLedger
+
+    with SqliteLedger.open(file) as ledger:
+        ledger.grant(dataset, Budget(epsilon, delta), by, note)
+        spent = ledger.spent(dataset)
+        show(f"{dataset}: ε = {epsilon:g} at δ = {delta:g} granted, ε = {spent:.4g} spent so far.")
+
+
+@ledger_app.command(name="show")
+def show_ledger(file: File, as_json: Json = False) -> None:
+    """Show budgets, runs and what they cost; checks the whole ledger first."""
+    from ppadmm.privacy.sqlite_ledger import read_rows, verify
+    from ppadmm.reports.ledger import ledger_dict, ledger_text
+
+    books, head = verify(read_rows(file))
+    found = ledger_dict(books, head)
+    show(found if as_json else ledger_text(found))
+
+
+@ledger_app.command(name="verify")
+def verify_ledger(
+    file: File,
+    head: Annotated[
+        str | None,
+        typer.Option(metavar="HASH", help="A head that was noted before; it must still be there."),
+    ] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(metavar="CERT", help="A certificate whose head must be there.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check every entry, every hash and the bytes of every release; name the first that is bad.
+
+    That entries were cut off at the end cannot be seen from the rest: give --head or --certificate.
+    """
+    from ppadmm.privacy.sqlite_ledger import read_rows, verify
+
+    rows = read_rows(file)
+    heads: list[str | None] = [head] if head else []
+    if certificate is not None:
+        heads.append(_head_in(certificate))
+    for each in heads or [None]:
+        books, last = verify(rows, each)
+    known = bool(heads)
+    if as_json:
+        show({"ledger": books.ledger, "owner": books.owner, "entries": last.count,
+              "head": last.hash, "end_checked": known})  # fmt: skip
+        return
+    show(f"{file}: all {last.count} entries hold. Head: {last.hash}")
+    if not known:
+        show(
+            "Whether entries are missing at the end was not checked: give --head or --certificate."
+        )
+
+
+@ledger_app.command()
+def abandon(
+    file: File,
+    run: Annotated[str, typer.Argument(metavar="RUN", help="An unfinished run.")],
+    note: Annotated[str, typer.Option(metavar="TEXT", help="Why.")] = "",
+) -> None:
+    """End a run that will not be resumed. What it reserved stays spent if it charged anything."""
+    from ppadmm.privacy.sqlite_ledger import SqliteLedger
+
+    with SqliteLedger.open(file) as ledger:
+        ledger.abandon(run, note)
+        back = ledger.books.runs[run].given_back
+        show(f"Run {run}: abandoned; " + ("given back." if back else "its cost stays spent."))
+
+
+def _head_in(certificate: Path) -> str:
+    from ppadmm.errors import CertificateError
+    from ppadmm.privacy.certificate import read_certificate
+
+    ledger = read_certificate(certificate.read_bytes())["statement"]["booked"]
+    if ledger is None:
+        raise CertificateError(f"The certificate {str(certificate)!r} names no ledger.")
+    return str(ledger["head"])

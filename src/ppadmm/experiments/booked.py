@@ -1,0 +1,135 @@
+"""A run whose cost is booked in a data owner's ledger.
+
+In the local engine all agents' records belong to one owner. A record belongs to one agent, so a
+run costs the data set the worst of its agents; over several runs a record may be dealt to any of
+them, which `ppadmm.privacy.totals` covers.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ppadmm.data import Dataset, Schema
+from ppadmm.errors import BudgetError
+from ppadmm.experiments.scene import Reservations
+from ppadmm.experiments.spec import RunSpec
+from ppadmm.privacy import Ledger, canonical
+from ppadmm.privacy.sqlite_ledger import RunLedger, SqliteLedger
+
+NOT_SETTINGS = ("data", "data_dir", "label", "schema")
+"""Names of files: the records and the schema themselves are what counts."""
+
+
+@dataclass(frozen=True)
+class Booking:
+    """Which ledger to charge; `dataset` is the name the records have there.
+
+    With `resume` the last unfinished run with the same records and settings is taken up.
+    """
+
+    ledger: Path
+    dataset: str | None = None
+    resume: bool = False
+
+
+@dataclass
+class Booked:
+    """A run's place in an open ledger."""
+
+    ledger: SqliteLedger
+    dataset: str
+    fingerprint: bytes
+    spec: str
+    resume: bool
+    run: RunLedger | None = None
+
+    def book(self, asked: Reservations) -> Sequence[Ledger]:
+        """Reserve the run, or take it up again, and return every agent's ledger."""
+        if self.resume:
+            run = self.ledger.resume_run(self.dataset, self.fingerprint, self.spec)
+        else:
+            run = self.ledger.reserve_run(self.dataset, self.fingerprint, self.spec, asked)
+        self.run = run
+        return [run.agent(number) for number, _ in asked]
+
+    def finish(self) -> dict[str, Any]:
+        """End the run as finished and return what a statement says about the ledger."""
+        if self.run is not None:
+            self.run.end("finished")
+        return self._summary()
+
+    def __enter__(self) -> "Booked":
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Close the file; a run that failed before any charge costs nothing and is given back."""
+        if error is not None and self.run is not None and not self._resumable():
+            self.run.end("abandoned", f"{type(error).__name__}")
+        if self.run is not None:
+            self.run.close()
+        self.ledger.close()
+
+    def _resumable(self) -> bool:
+        self.ledger.refresh()
+        return self.run is None or bool(self.run.state.charges or self.run.state.outcome)
+
+    def _summary(self) -> dict[str, Any]:
+        books, head = self.ledger.books, self.ledger.head
+        grant = books.grants[self.dataset]
+        return {
+            "ledger": books.ledger,
+            "owner": books.owner,
+            "dataset": self.dataset,
+            "run": self.run.run if self.run else "",
+            "count": head.count,
+            "head": head.hash,
+            "granted": grant["epsilon"],
+            "delta": grant["delta"],
+            "spent": self.ledger.spent(self.dataset),
+            "runs": len(books.counted(self.dataset)),
+        }
+
+
+def open_booking(
+    booking: Booking, spec: RunSpec, data: Dataset, not_private_because: Sequence[str]
+) -> Booked:
+    """Open the ledger for a run; one that is not private is refused, as no price covers it."""
+    if not_private_because:
+        raise BudgetError(
+            f"This run is not private ({'; '.join(not_private_because)}), so no charge would be "
+            "true; leave out --ledger to simulate, and do not share its results."
+        )
+    ledger = SqliteLedger.open(booking.ledger)
+    print_ = fingerprint(data)
+    name = booking.dataset or ledger.name_of(print_) or Path(data.name).stem
+    return Booked(ledger, name, print_, spec_digest(spec, data.schema), booking.resume)
+
+
+def spec_digest(spec: RunSpec, schema: Schema) -> str:
+    """Return SHA-256 of the public settings and the schema: what a run is, wherever it is."""
+    settings = {k: v for k, v in asdict(spec).items() if k not in NOT_SETTINGS}
+    return canonical.digest(canonical.dumps({**settings, "schema": schema.digest()}))
+
+
+def fingerprint(data: Dataset) -> bytes:
+    """Return SHA-256 of the records as they came, whatever the schema.
+
+    Columns in order of their names, each as text; of records that came encoded, the encoding.
+    """
+    found = hashlib.sha256()
+    if data.table is None:
+        X: Any = data.X
+        found.update((X if isinstance(X, np.ndarray) else X.toarray()).tobytes())
+        found.update(data.y.tobytes())
+        return found.digest()
+    for name in sorted(data.table.column_names):
+        found.update(canonical.dumps([name, _texts(data.table[name])]))
+    return found.digest()
+
+
+def _texts(column: Any) -> list[str | None]:
+    return [None if value is None else str(value) for value in column.to_pylist()]

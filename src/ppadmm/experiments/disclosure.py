@@ -1,0 +1,134 @@
+"""statement.json: all that may be said about a run's privacy, as data with a published schema.
+
+ppadmm/privacy/schemas/statement.schema.json says what each entry means.
+"""
+
+from collections import Counter
+from typing import Any
+
+from ppadmm import __version__
+from ppadmm.algorithms import recipe_named
+from ppadmm.experiments.booked import spec_digest
+from ppadmm.experiments.train import Result
+from ppadmm.privacy import Tally, accountant
+from ppadmm.privacy.curves import curves
+from ppadmm.privacy.record import to_plain
+from ppadmm.privacy.statement import finite_or_none
+
+FORMAT = 1
+KIND = "ppadmm privacy statement"
+UNTRIED = (
+    "This run tried nothing on the records to choose its settings. Settings that a person gave "
+    "must not come from looking at them, or from runs that are not in the ledger: each private "
+    "trial costs an ε of its own."
+)
+
+
+def disclosure(result: Result) -> dict[str, Any]:
+    """Return the statement of a run as plain data."""
+    spec, statement = result.prepared.spec, result.statement
+    return {
+        "format": FORMAT,
+        "kind": KIND,
+        "version": __version__,
+        "started": result.started.isoformat(timespec="seconds"),
+        "private": statement.private,
+        "not_private_because": list(statement.not_private_because),
+        "unit": statement.unit,
+        "adjacency": statement.adjacency,
+        "epsilon": statement.epsilon,
+        "delta": statement.delta,
+        "bound": statement.theorem,
+        "claim": _claim(result),
+        "accountant": statement.accountant,
+        "agents": _agents(result),
+        "released": _released(result.spent),
+        "curves": curves(result.reserved),
+        "run": _run(result),
+        "tuned": _tuned(result),
+        "public": _public(result),
+        "schema_digest": result.prepared.scene.schema.digest(),
+        "settings_digest": spec_digest(spec, result.prepared.scene.schema),
+        "noise_source": statement.noise_source,
+        "warnings": list(statement.warnings),
+        "caveats": list(statement.caveats),
+        "booked": result.entry,
+    }
+
+
+def _claim(result: Result) -> dict[str, Any]:
+    """Compare what the calibration aimed at with what is proven for the noise it chose."""
+    aimed, proven = result.statement.claimed_epsilon, result.statement.epsilon
+    holds = None if aimed is None else proven is not None and proven <= aimed
+    return {"calibration": result.statement.calibration, "epsilon": aimed, "proven": holds}
+
+
+def _agents(result: Result) -> list[dict[str, Any]]:
+    scene = result.prepared.scene
+    pooled = recipe_named(result.prepared.spec.algorithm).pooled
+    names = ["all, pooled"] if pooled else list(scene.names)
+    records = [sum(scene.records)] if pooled else list(scene.records)
+    return [
+        {
+            "agent": i,
+            "name": names[i],
+            "records": records[i],
+            "epsilon": finite_or_none(bound.epsilon),
+            "bound": bound.theorem,
+            "releases": result.statement.releases[i],
+            "reserved": to_plain(tally),
+            "booked": to_plain(result.spent[i]),
+        }
+        for i, tally in enumerate(result.reserved)
+        for bound in [accountant.epsilon(tally, result.statement.delta)]
+    ]
+
+
+def _released(spent: list[Tally]) -> dict[str, int]:
+    """Count what was booked, over all agents, by kind of event."""
+    counts: Counter[str] = Counter()
+    for tally in spent:
+        for event, times in tally.counts:
+            counts[type(event).__name__] += times
+    return dict(counts)
+
+
+def _run(result: Result) -> dict[str, Any]:
+    spec, settings = result.prepared.spec, result.prepared.settings
+    return {
+        "algorithm": spec.algorithm,
+        "loss": result.prepared.scene.loss.name,
+        "rounds": result.trace.rounds,
+        "eta": settings.eta[0],
+        "regularisation": settings.regularisation[0],
+        "beta": settings.beta,
+        "features": result.prepared.scene.features,
+        "parameters": result.prepared.scene.parameters,
+        "edges": [list(edge) for edge in result.prepared.scene.graph.edges],
+    }
+
+
+def _tuned(result: Result) -> dict[str, Any]:
+    spec = result.prepared.spec
+    return {
+        "rounds": "rule" if spec.rounds is None else "given",
+        "eta": "rule" if spec.eta is None else "given",
+        "regularisation": "given" if spec.regularisation else "rule",
+        "on_the_records": False,
+        "epsilon": 0.0,
+        "note": UNTRIED,
+    }
+
+
+def _public(result: Result) -> list[str]:
+    schema = result.prepared.scene.schema
+    confirmed = (
+        "a person confirmed" if schema.confirmed else "inferred from the records, NOT public"
+    )
+    return [
+        "the number of records of each agent",
+        f"the schema: columns, bounds, categories and classes ({confirmed})",
+        "the network: who talks to whom",
+        "algorithm, loss, rounds, η, β and the weight of the regulariser",
+        "each agent's budget (ε, δ) and the size of its noise",
+    ]

@@ -1,0 +1,194 @@
+"""What a ledger's entries may say, and what they add up to.
+
+`Books.take` is the one rule for both sides: it is asked before an entry is written and again for
+every entry when a ledger is read or verified. What it refuses cannot be written, and if it was
+written by other means it is named.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ppadmm.privacy.events import Charge, Tally
+from ppadmm.privacy.record import event_from_plain
+
+FORMAT = 1
+Body = dict[str, Any]
+
+KEYS: dict[str, frozenset[str]] = {
+    kind: frozenset(names.split())
+    for kind, names in {
+        "created": "format owner ledger version",
+        "dataset": "dataset commitment",
+        "grant": "dataset epsilon delta by note",
+        "reserve": "run dataset commitment spec by agents accountant epsilon total delta",
+        "charge": "run agent round events",
+        "release": "run agent round charges lost digest",
+        "end": "run outcome note",
+    }.items()
+}
+COMMON = frozenset({"seq", "time", "kind", "previous"})
+OUTCOMES = ("finished", "abandoned")
+
+
+class Refused(Exception):  # noqa: N818 - it is an answer, not a fault
+    """Why an entry cannot stand where it is."""
+
+
+@dataclass
+class Run:
+    """A reserved run: what each agent may charge, has charged, and has released by round."""
+
+    run: str
+    body: Body
+    reserved: dict[int, Counter[Charge]]
+    charged: dict[int, Counter[Charge]]
+    open_charges: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+    releases: dict[tuple[int, int], tuple[int, Body]] = field(default_factory=dict)
+    charges: int = 0
+    outcome: str | None = None
+
+    @property
+    def tallies(self) -> list[Tally]:
+        """The most that the run may cost the records of each agent."""
+        return [tally_of(counter) for counter in self.reserved.values()]
+
+    @property
+    def given_back(self) -> bool:
+        """Whether it ended before any charge: nothing was drawn, so nothing was spent."""
+        return self.outcome is not None and not self.charges
+
+
+@dataclass
+class Books:
+    """The sum of all entries so far."""
+
+    owner: str = ""
+    ledger: str = ""
+    commitments: dict[str, str] = field(default_factory=dict)
+    grants: dict[str, Body] = field(default_factory=dict)
+    runs: dict[str, Run] = field(default_factory=dict)
+    count: int = 0
+
+    def take(self, body: Body) -> None:
+        """Add an entry, or raise `Refused` and add nothing."""
+        kind = body.get("kind")
+        if kind not in KEYS or body.keys() != KEYS[kind] | COMMON:
+            raise Refused("it is of no known kind or its fields are not those of its kind")
+        if (kind == "created") != (self.count == 0):
+            raise Refused("a ledger begins with its creation, once")
+        rules: dict[str, Callable[[Body], None]] = {
+            "created": self._created, "dataset": self._dataset, "grant": self._grant,
+            "reserve": self._reserve, "charge": self._charge, "release": self._release,
+            "end": self._end,
+        }  # fmt: skip
+        try:
+            rules[kind](body)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise Refused(f"its fields cannot be read ({error!r})") from None
+        self.count += 1
+
+    def counted(self, dataset: str) -> list[Run]:
+        """Return the runs that count against a data set's budget, in order."""
+        runs = (run for run in self.runs.values() if run.body["dataset"] == dataset)
+        return [run for run in runs if not run.given_back]
+
+    @property
+    def datasets(self) -> list[str]:
+        """All names that were granted a budget or registered."""
+        return list(dict.fromkeys([*self.grants, *self.commitments.values()]))
+
+    def _created(self, body: Body) -> None:
+        if body["format"] != FORMAT:
+            raise Refused(f"its format is {body['format']} and this version reads {FORMAT}")
+        self.owner, self.ledger = str(body["owner"]), str(body["ledger"])
+
+    def _dataset(self, body: Body) -> None:
+        if body["commitment"] in self.commitments:
+            raise Refused("these records are registered already")
+        self.commitments[body["commitment"]] = body["dataset"]
+
+    def _grant(self, body: Body) -> None:
+        if not (float(body["epsilon"]) > 0 and 0 < float(body["delta"]) < 1):
+            raise Refused("it grants no (ε, δ)")
+        self.grants[body["dataset"]] = body
+
+    def _reserve(self, body: Body) -> None:
+        if body["run"] in self.runs:
+            raise Refused(f"run {body['run']} is reserved already")
+        if body["dataset"] not in self.grants:
+            raise Refused(f"no budget is granted for {body['dataset']!r}")
+        if self.commitments.get(body["commitment"]) != body["dataset"]:
+            raise Refused(f"its records are not registered as {body['dataset']!r}")
+        reserved = {int(part["agent"]): reserved_of(part["charges"]) for part in body["agents"]}
+        charged: dict[int, Counter[Charge]] = {agent: Counter() for agent in reserved}
+        self.runs[body["run"]] = Run(body["run"], body, reserved, charged)
+
+    def _charge(self, body: Body) -> None:
+        run, place = self._going(body), (body["agent"], body["round"])
+        charge = charge_from_plain(body["events"])
+        if place in run.releases:
+            raise Refused(f"agent {place[0]} has released for round {place[1]} already")
+        so_far, most = run.charged[body["agent"]][charge], run.reserved[body["agent"]][charge]
+        if charge.events and so_far >= most:
+            raise Refused(f"all {most} releases reserved for run {run.run} are spent")
+        run.charged[body["agent"]][charge] += 1
+        run.charges += 1
+        run.open_charges.setdefault(place, []).append(body["seq"])
+
+    def _release(self, body: Body) -> None:
+        run, place = self._going(body), (body["agent"], body["round"])
+        if place in run.releases:
+            raise Refused(f"agent {place[0]} has released for round {place[1]} already")
+        if body["charges"] != run.open_charges.get(place, []):
+            raise Refused("it does not name the charges of its round")
+        run.releases[place] = (body["seq"], body)
+
+    def _end(self, body: Body) -> None:
+        run = self._going(body)
+        if body["outcome"] not in OUTCOMES:
+            raise Refused(f"{body['outcome']!r} is no outcome")
+        run.outcome = body["outcome"]
+
+    def _going(self, body: Body) -> Run:
+        run = self.runs.get(body["run"])
+        if run is None:
+            raise Refused(f"run {body['run']} is not reserved")
+        if run.outcome is not None:
+            raise Refused(f"run {body['run']} is {run.outcome}")
+        if "agent" in body and body["agent"] not in run.reserved:
+            raise Refused(f"run {body['run']} has no agent {body['agent']}")
+        return run
+
+
+def charge_to_plain(charge: Charge) -> list[dict[str, Any]]:
+    """Return a charge's events as plain data."""
+    return [{"event": type(event).__name__, **asdict(event)} for event in charge.events]
+
+
+def charge_from_plain(events: Sequence[dict[str, Any]]) -> Charge:
+    """Read what `charge_to_plain` wrote."""
+    return Charge(tuple(event_from_plain(event) for event in events))
+
+
+def reserved_to_plain(run: Iterable[tuple[Charge, int]]) -> list[dict[str, Any]]:
+    """Return what an agent reserves as plain data."""
+    return [{"events": charge_to_plain(charge), "times": times} for charge, times in run]
+
+
+def reserved_of(charges: Sequence[dict[str, Any]]) -> Counter[Charge]:
+    """Read what `reserved_to_plain` wrote."""
+    counter: Counter[Charge] = Counter()
+    for entry in charges:
+        counter[charge_from_plain(entry["events"])] += int(entry["times"])
+    return counter
+
+
+def tally_of(charges: Counter[Charge]) -> Tally:
+    """Add up charges."""
+    tally = Tally()
+    for charge, times in charges.items():
+        if times:
+            tally = tally.plus(charge, times)
+    return tally

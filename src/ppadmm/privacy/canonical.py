@@ -1,0 +1,51 @@
+"""One way to write a value down, so that one value has one sequence of bytes and one digest.
+
+Canonical JSON: UTF-8; keys sorted by code point; no space outside of texts; nothing escaped that
+need not be; whole numbers without a point; other numbers as the shortest text that gives the same
+double back (Python's `repr`, so always with a point or an exponent); no NaN, no infinity.
+"""
+
+import hashlib
+import json
+from typing import Any, NoReturn
+
+
+def dumps(value: Any) -> bytes:
+    """Return the canonical bytes of plain data."""
+    text = json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
+    return text.encode("utf-8")
+
+
+def loads(data: bytes) -> Any:
+    """Return the value whose canonical bytes are `data`; raise `ValueError` for any other bytes.
+
+    So duplicate keys, other spellings of a number, spaces and trailing bytes are all refused.
+    """
+    try:
+        value = json.loads(
+            data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant
+        )
+        again = dumps(value)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if again != data:
+        raise ValueError("not in canonical form")
+    return value
+
+
+def digest(data: bytes) -> str:
+    """Return SHA-256 in lower-case hexadecimal digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key is there twice")
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number")

@@ -1,0 +1,279 @@
+"""A signed statement, and how anyone checks it without the records and without our accountant.
+
+A certificate is one line of canonical JSON and a newline: no other bytes mean the same, so every
+change of a byte is seen. ε is worked out again from the events with `ppadmm.privacy.recompute`.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ppadmm import __version__
+from ppadmm.errors import CertificateError
+from ppadmm.privacy import canonical, keys, recompute
+from ppadmm.privacy.books import Books, Run
+from ppadmm.privacy.shapes import require_shape
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+DOMAIN = b"ppadmm certificate 1\n"
+LARGEST = 64 * 2**20
+"""Bytes of a certificate."""
+TOLERANCE = 1e-5
+"""Relative difference of the two accountants that is put down to their search over orders."""
+NOT_PROVEN = (
+    "that the noise was drawn as it is said, and kept secret",
+    "that the records are what they are said to be, and as many",
+    "that the code that ran is the code that is named",
+    "that nothing else was released, or charged to another ledger",
+)
+"""What no certificate can show."""
+Plain = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A certificate that holds: its content, what was checked and what was not."""
+
+    certificate: Plain
+    checked: tuple[str, ...]
+    unchecked: tuple[str, ...]
+
+    @property
+    def statement(self) -> Plain:
+        """The statement in it."""
+        found: Plain = self.certificate["statement"]
+        return found
+
+
+def issue(
+    statement: Plain,
+    key: "Ed25519PrivateKey",
+    *,
+    name: str,
+    model: bytes,
+    releases: bytes,
+    issued: str,
+    peers: Sequence[str] = (),
+) -> bytes:
+    """Return the certificate of a run; a statement that would not verify is not signed."""
+    body = {
+        "format": 1,
+        "kind": "ppadmm certificate",
+        "issued": issued,
+        "signer": {"name": name, "key": keys.public_key(key)},
+        "peers": sorted(set(peers) - {keys.public_key(key)}),
+        "code": {"ppadmm": __version__, "source": source_digest()},
+        "model": canonical.digest(model),
+        "releases": canonical.digest(releases),
+        "statement": statement,
+    }
+    try:
+        signature = key.sign(DOMAIN + canonical.dumps(body)).hex()
+        data = canonical.dumps({"certificate": body, "signature": signature}) + b"\n"
+    except (TypeError, ValueError) as error:
+        raise CertificateError(f"The statement cannot be written down: {error}.") from None
+    check(data)
+    return data
+
+
+def read_certificate(data: bytes) -> Plain:
+    """Return the content of a certificate whose form and signature hold."""
+    if len(data) > LARGEST:
+        raise CertificateError(f"It has {len(data):,} bytes; no certificate is so long.")
+    try:
+        if not data.endswith(b"\n"):
+            raise ValueError("it does not end with a newline")
+        value = canonical.loads(data[:-1])
+        require_shape("certificate", value)
+    except ValueError as error:
+        raise CertificateError(f"It is no certificate in canonical form: {error}.") from None
+    body: Plain = value["certificate"]
+    if not keys.is_signed(
+        body["signer"]["key"], value["signature"], DOMAIN + canonical.dumps(body)
+    ):
+        raise CertificateError("Its signature is not that of its content.")
+    return body
+
+
+def check(data: bytes, trusted: Sequence[str] = ()) -> Verdict:
+    """Check one certificate, or raise `CertificateError` saying what does not hold.
+
+    `trusted` are public keys that are known to belong to the parties.
+    """
+    body = read_certificate(data)
+    signer = body["signer"]
+    if trusted and signer["key"] not in trusted:
+        raise CertificateError(f"It is signed with {signer['key']}, which is none of those given.")
+    require_true(body["statement"])
+    checked = ("form", "signature", "ε recomputed from the events of every agent", "curves")
+    unchecked = () if trusted else (f"that the key belongs to {signer['name']!r}: give --trust",)
+    return Verdict(body, checked, unchecked)
+
+
+def require_true(statement: Plain) -> None:
+    """Check every figure of a statement that follows from its events."""
+    delta = statement["delta"]
+    found = [recompute.epsilon(agent["reserved"], delta) for agent in statement["agents"]]
+    for agent, epsilon in zip(statement["agents"], found, strict=True):
+        _require_epsilon(f"Agent {agent['agent']}", agent["epsilon"], epsilon, delta)
+        _require_within(agent)
+    _require_epsilon("The run", statement["epsilon"], max(found), delta)
+    _require_verdict(statement)
+    _require_curves(statement)
+    if statement["released"] != _released(statement):
+        raise CertificateError("Its counts of what was released are not those of the agents.")
+
+
+def _require_epsilon(what: str, stated: float | None, found: float, delta: float) -> None:
+    """Refuse an ε below what the events give, which is false, or far above, which is not theirs."""
+    if stated is None and found == math.inf:
+        return
+    if stated is None or not math.isclose(stated, found, rel_tol=TOLERANCE, abs_tol=1e-9):
+        said = "none" if stated is None else f"{stated:.8g}"
+        raise CertificateError(
+            f"{what}: it states ε = {said} at δ = {delta:g}, but the events give {found:.8g}."
+        )
+
+
+def _require_within(agent: Plain) -> None:
+    reserved, booked = _counts(agent["reserved"]), _counts(agent["booked"])
+    if booked - reserved:
+        raise CertificateError(f"Agent {agent['agent']} booked more than it reserved.")
+
+
+def _require_verdict(statement: Plain) -> None:
+    claim = statement["claim"]
+    aimed, proven = claim["epsilon"], statement["epsilon"]
+    if statement["private"] != (not statement["not_private_because"]):
+        raise CertificateError("It calls the run private and says why it is not, or neither.")
+    if statement["private"] and (proven is None or claim["calibration"] != "proven"):
+        raise CertificateError("It calls a run private that has no proven ε.")
+    holds = None if aimed is None else proven is not None and proven <= aimed
+    if claim["proven"] != holds or (statement["private"] and not holds):
+        raise CertificateError(f"It claims ε = {aimed}, and ε = {proven} is proven.")
+
+
+def _require_curves(statement: Plain) -> None:
+    events = [agent["reserved"] for agent in statement["agents"]]
+    distinct = list({canonical.dumps(each): each for each in events}.values())
+    curves = statement["curves"]
+    for delta, epsilon in curves["epsilon_by_delta"]:
+        found = max(recompute.epsilon(each, delta) for each in distinct)
+        _require_epsilon("The curve", epsilon, found, delta)
+    for order, divergence in curves["divergence_by_order"]:
+        found = max(recompute.renyi(each, order) for each in distinct)
+        if not math.isclose(_number(divergence), found, rel_tol=TOLERANCE, abs_tol=1e-12):
+            raise CertificateError(
+                f"The Rényi curve states {divergence} at order {order}, the events give {found}."
+            )
+    _require_trade_off(curves)
+
+
+def _require_trade_off(curves: Plain) -> None:
+    """Check that no attacker is said to be worse off than ε by δ makes him."""
+    for first, second in curves["errors_of_an_attacker"]:
+        best = 0.0
+        for delta, epsilon in curves["epsilon_by_delta"]:
+            if epsilon is not None and epsilon < 700.0:
+                best = max(best, 1.0 - delta - math.exp(epsilon) * first)
+                best = max(best, math.exp(-epsilon) * (1.0 - delta - first))
+        if not math.isclose(second, best, rel_tol=TOLERANCE, abs_tol=1e-9):
+            raise CertificateError(
+                f"An attacker's errors ({first}, {second}) do not follow from ε."
+            )
+
+
+def _number(value: float | None) -> float:
+    return math.inf if value is None else value
+
+
+def _released(statement: Plain) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for agent in statement["agents"]:
+        for event in agent["booked"]:
+            counts[event["event"]] += event["times"]
+    return dict(counts)
+
+
+def _counts(events: Sequence[Plain]) -> Counter[bytes]:
+    counts: Counter[bytes] = Counter()
+    for event in events:
+        rest = {name: value for name, value in event.items() if name != "times"}
+        counts[canonical.dumps(rest)] += event["times"]
+    return counts
+
+
+# -- several certificates, a ledger, a run folder ---------------------------------------------
+
+
+def require_together(verdicts: Sequence[Verdict]) -> None:
+    """Check that certificates are of one run and that their signers name each other."""
+    bodies = [verdict.certificate for verdict in verdicts]
+    for name in ("schema_digest", "settings_digest", "delta", "adjacency"):
+        if len({body["statement"][name] for body in bodies}) > 1:
+            raise CertificateError(f"They are not of one run: {name} differs.")
+    signers = [body["signer"]["key"] for body in bodies]
+    if len(set(signers)) < len(signers):
+        raise CertificateError("Two of them are signed with the same key.")
+    for body in bodies:
+        strangers = set(signers) - {body["signer"]["key"]} - set(body["peers"])
+        if strangers:
+            raise CertificateError(
+                f"{body['signer']['name']!r} does not name {min(strangers)} among its peers."
+            )
+
+
+def require_booked(statement: Plain, books: Books) -> None:
+    """Check a statement against the books of a verified ledger as they stood at its head."""
+    entry = statement["booked"]
+    if entry["ledger"] != books.ledger:
+        raise CertificateError(f"It names ledger {entry['ledger']}, not {books.ledger}.")
+    run = books.runs.get(entry["run"])
+    if run is None or run.body["spec"] != statement["settings_digest"]:
+        raise CertificateError(f"Run {entry['run']} of the ledger is not the one certified.")
+    _require_same_events(statement, run)
+    _require_sum(entry, books)
+
+
+def _require_sum(entry: Plain, books: Books) -> None:
+    from ppadmm.privacy.sqlite_ledger import cost
+
+    grant, spent = books.grants[entry["dataset"]], cost(books, entry["dataset"])
+    if (entry["granted"], entry["delta"]) != (grant["epsilon"], grant["delta"]):
+        raise CertificateError(f"The ledger grants ε = {grant['epsilon']}, not {entry['granted']}.")
+    if not math.isclose(entry["spent"], spent, rel_tol=TOLERANCE):
+        raise CertificateError(
+            f"By the ledger ε = {spent:.8g} was spent, not {entry['spent']:.8g}."
+        )
+
+
+def _require_same_events(statement: Plain, run: Run) -> None:
+    from ppadmm.privacy.record import to_plain
+
+    for agent, tally in zip(statement["agents"], run.tallies, strict=False):
+        if _counts(agent["reserved"]) != _counts(to_plain(tally)):
+            raise CertificateError(
+                f"Agent {agent['agent']}: the ledger reserved other events than are certified."
+            )
+    if len(statement["agents"]) != len(run.tallies):
+        raise CertificateError("The ledger reserved for another number of agents.")
+
+
+def require_files(body: Plain, model: bytes, releases: bytes) -> None:
+    """Check that a run folder holds the model and the releases that were certified."""
+    for name, data in (("model", model), ("releases", releases)):
+        if canonical.digest(data) != body[name]:
+            raise CertificateError(f"The {name} in the run folder is not the one certified.")
+
+
+def source_digest() -> str:
+    """Return SHA-256 over the names and contents of this package's source files."""
+    root = Path(__file__).parents[1]
+    names = sorted(path.relative_to(root).as_posix() for path in root.rglob("*.py"))
+    parts = [[name, canonical.digest((root / name).read_bytes())] for name in names]
+    return canonical.digest(canonical.dumps(parts))

@@ -1,0 +1,243 @@
+"""ε from events, a second time: written from docs/privacy.md, sharing no code with the accountant.
+
+Nothing is imported from ppadmm, and where there is a choice the other way is taken: quadrature for
+the moment of χ and for the Gaussian profile, the closed sum for the tail of χ², bisection for
+roots, another grid of orders. Events are plain data as a statement or a certificate holds them.
+A certificate is checked with this; a mistake in either shows as a difference.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+Events = Sequence[Mapping[str, Any]]
+
+FIELDS = {
+    "Gaussian": {"ratio"},
+    "ObjectivePerturbation": {"ratio", "kappa", "records", "span", "trace", "square"},
+    "Pure": {"epsilon"},
+    "Approximate": {"distance"},
+    "NonPrivate": set[str](),
+}
+SAMPLER_SHARE, TAIL_SHARE = 1e-3, 1e-2
+"""Parts of δ for the sampler (section 6) and for the event outside of Theorem C (section 4)."""
+LOWEST, HIGHEST = 1e-4, 1e7
+"""α − 1 of the orders that are tried."""
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
+
+
+def epsilon(events: Events, delta: float) -> float:
+    """Return the least ε at `delta` that docs/privacy.md proves for events, or infinity."""
+    for event in events:
+        _require_known(event)
+    events = [event for event in events if event["times"]]
+    if not 0.0 < delta < 1.0:
+        raise ValueError(f"δ = {delta!r} is not between 0 and 1")
+    if _some(events, "NonPrivate"):
+        return math.inf
+    distance = math.fsum(e["distance"] * e["times"] for e in _some(events, "Approximate"))
+    inner = delta * (1.0 - SAMPLER_SHARE) if distance else delta
+    found = min(
+        _by_orders(events, inner), _as_one_gaussian(events, inner), _all_pure(events, inner)
+    )
+    if distance and (1.0 + math.exp(min(found, 700.0))) * distance > SAMPLER_SHARE * delta:
+        return math.inf
+    return found
+
+
+def renyi(events: Events, order: float) -> float:
+    """Return the Rényi divergence of all events together, by Theorems A and B."""
+    return float(_divergence(events, np.array([order - 1.0]))[0])
+
+
+# -- sections 2, 3 and 7: order by order ------------------------------------------------------
+
+
+def _by_orders(events: Events, delta: float) -> float:
+    low, high, best = math.log(LOWEST), math.log(HIGHEST), math.inf
+    for _ in range(6):
+        grid = np.linspace(low, high, 201)
+        values = _converted(events, np.exp(grid), delta)
+        k = int(np.argmin(values))
+        best = min(best, float(values[k]))
+        low, high = grid[max(k - 2, 0)], grid[min(k + 2, 200)]
+    return max(best, 0.0)
+
+
+def _converted(events: Events, lam: Vector, delta: float) -> Vector:
+    """ε = RDP(α) + log(1−1/α) − (log δ + log α)/(α−1), α = 1 + λ."""
+    order = 1.0 + lam
+    shift = np.log(lam / order) - (math.log(delta) + np.log(order)) / lam
+    return np.asarray(_divergence(events, lam) + shift)
+
+
+def _divergence(events: Events, lam: Vector) -> Vector:
+    total = np.zeros_like(lam)
+    for event in events:
+        total = total + event["times"] * _one(event, lam)
+    return total
+
+
+def _one(event: Mapping[str, Any], lam: Vector) -> Vector:
+    if event["event"] == "Gaussian":
+        return np.asarray((1.0 + lam) * event["ratio"] ** 2 / 2.0)
+    if event["event"] == "ObjectivePerturbation":
+        return np.minimum(_theorem_a(event, lam), _theorem_b(event, lam))
+    if event["event"] == "Pure":
+        return _randomised_response(event["epsilon"], lam)
+    return np.zeros_like(lam)
+
+
+def _theorem_a(event: Mapping[str, Any], lam: Vector) -> Vector:
+    """α·s²/(2σ²) + (r̄/2)[κ²/(1−κ) + λκ²/(1−λκ)] for κ < 1, λκ < 1; r̄ = mφ."""
+    kappa = event["kappa"]
+    gaussian = (1.0 + lam) * event["ratio"] ** 2 / 2.0
+    if kappa >= 1.0:
+        return np.full_like(lam, math.inf)
+    room = np.where(lam * kappa < 1.0, 1.0 - lam * kappa, 1.0)
+    curved = kappa**2 / (1.0 - kappa) + lam * kappa**2 / room
+    bound = gaussian + event["records"] * event["square"] / 2.0 * curved
+    return np.asarray(np.where(lam * kappa < 1.0, bound, math.inf))
+
+
+def _theorem_b(event: Mapping[str, Any], lam: Vector) -> Vector:
+    """J + s²/(2σ²) + log E exp(λ(s/σ)χ_q)/λ."""
+    ratio = event["ratio"]
+    return np.asarray(
+        _jacobian(event) + ratio**2 / 2.0 + _log_moment(event["span"], lam * ratio) / lam
+    )
+
+
+def _jacobian(event: Mapping[str, Any]) -> float:
+    """J = q·log(1 + ρκ/q)."""
+    return float(event["span"] * math.log1p(event["trace"] * event["kappa"] / event["span"]))
+
+
+def _log_moment(q: int, t: Vector) -> Vector:
+    """log E exp(tχ_q) by Gauss–Legendre quadrature around the peak of r^{q−1}·exp(tr − r²/2)."""
+    peak = (t + np.sqrt(t**2 + 4.0 * (q - 1.0))) / 2.0
+    low, high = np.maximum(peak - 13.0, 0.0), peak + 13.0
+    edges = low[:, None] + (high - low)[:, None] * np.linspace(0.0, 1.0, 53)
+    middle, half = (edges[:, 1:] + edges[:, :-1]) / 2.0, (edges[:, 1:] - edges[:, :-1]) / 2.0
+    r = middle[:, :, None] + half[:, :, None] * NODES
+    log_f = -((r - t[:, None, None]) ** 2) / 2.0 + (q - 1.0) * np.log(r)
+    top = log_f.max(axis=(1, 2))
+    scaled = np.exp(log_f - top[:, None, None]) * WEIGHTS * half[:, :, None]
+    constant = (1.0 - q / 2.0) * math.log(2.0) - math.lgamma(q / 2.0)
+    return np.asarray(t**2 / 2.0 + top + np.log(scaled.sum(axis=(1, 2))) + constant)
+
+
+def _randomised_response(each: float, lam: Vector) -> Vector:
+    """log(pᵅq^{1−α} + qᵅp^{1−α})/λ with p/q = e^ε₀; never above ε₀ or αε₀²/2."""
+    if each == 0.0:
+        return np.zeros_like(lam)
+    log_q = -(each + math.log1p(math.exp(-each)))
+    forth, back = log_q + (1.0 + lam) * each, log_q - lam * each
+    exact = np.maximum(forth, back) + np.log1p(np.exp(-np.abs(forth - back)))
+    return np.asarray(np.minimum(np.minimum(exact / lam, each), (1.0 + lam) * each**2 / 2.0))
+
+
+# -- section 4: the run as one Gaussian mechanism ---------------------------------------------
+
+
+def _as_one_gaussian(events: Events, delta: float) -> float:
+    steps = _some(events, "ObjectivePerturbation")
+    m = math.sqrt(
+        math.fsum(e["times"] * e["ratio"] ** 2 for e in [*steps, *_some(events, "Gaussian")])
+    )
+    shift = math.fsum(e["times"] * e["epsilon"] for e in _some(events, "Pure"))
+    kappa = max((e["kappa"] for e in steps), default=0.0)
+    if kappa:
+        q = _chi_square_quantile(sum(e["times"] * e["records"] * e["span"] for e in steps),
+                                 TAIL_SHARE * delta)  # fmt: skip
+        cross = math.fsum(e["times"] * (e["kappa"] * e["ratio"]) ** 2 for e in steps)
+        shift += math.fsum(e["times"] * _jacobian(e) for e in steps)
+        shift += (kappa + kappa**2 / 2.0) * q + math.sqrt(cross * q)
+        delta *= 1.0 - TAIL_SHARE
+    return shift + _least(lambda e: _gaussian_delta(e, m) <= delta) if m < 1e6 else math.inf
+
+
+def _gaussian_delta(e: float, m: float) -> float:
+    """E(1 − exp(e − L))₊ for L ~ N(m²/2, m²), by quadrature from where L = e upwards."""
+    if m == 0.0:
+        return 0.0
+    start = e / m - m / 2.0
+    reach = math.sqrt(start * start + 90.0) - start if start > 0.0 else 9.5 - start
+    edges = np.linspace(0.0, reach, 65)
+    half = reach / 128.0
+    u = ((edges[1:] + edges[:-1]) / 2.0)[:, None] + half * NODES
+    density = np.exp(-((start + u) ** 2) / 2.0) / math.sqrt(2.0 * math.pi)
+    return float((density * -np.expm1(-m * u) * WEIGHTS).sum() * half)
+
+
+def _chi_square_quantile(degrees: int, tail: float) -> float:
+    """Return x with P(χ²_k > x) = tail, by the finite sum that the tail has for whole k."""
+    odd = degrees % 2
+    j = np.arange(1, (degrees - odd) // 2 + 1, dtype=np.float64)
+    log_factor = np.cumsum(np.log(j - (0.5 if odd else 1.0) + (j == 1.0) * (not odd)))
+    if odd:
+        log_factor = log_factor + math.log(math.pi) / 2.0  # Γ(j + ½)
+    power = j - (0.5 if odd else 1.0)
+
+    def log_above(x: float) -> float:
+        terms = power * math.log(x / 2.0) - x / 2.0 - log_factor
+        first = math.erfc(math.sqrt(x / 2.0)) if odd else 0.0
+        peak = max(float(terms.max(initial=-math.inf)), -700.0)
+        return math.log(first + math.exp(peak) * float(np.exp(terms - peak).sum()) + 1e-320)
+
+    return _least(lambda x: x > 0.0 and log_above(x) <= math.log(tail), start=float(degrees))
+
+
+# -- section 10: pure releases only -----------------------------------------------------------
+
+
+def _all_pure(events: Events, delta: float) -> float:
+    pure = _some(events, "Pure")
+    if not pure or len(pure) + len(_some(events, "Approximate")) < len(events):
+        return math.inf
+    each, k = max(e["epsilon"] for e in pure), sum(e["times"] for e in pure)
+    i = np.arange(k + 1)
+    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, k + 1)))])
+    log_choose = log_factorial[k] - log_factorial - log_factorial[::-1]
+    weight = np.exp(log_choose - i * each - k * math.log1p(math.exp(-each)))
+    loss = (k - 2.0 * i) * each
+    return _least(lambda e: float((weight * -np.expm1(np.minimum(e - loss, 0.0))).sum()) <= delta)
+
+
+# -- helpers ----------------------------------------------------------------------------------
+
+
+def _least(holds: Callable[[float], bool], start: float = 1.0) -> float:
+    """Return the least x ≥ 0 from which `holds` is true, from above."""
+    if holds(0.0):
+        return 0.0
+    low, high = 0.0, start
+    while not holds(high):
+        low, high = high, 2.0 * high
+        if high > 1e13:
+            return math.inf
+    while high - low > 1e-13 * high:
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def _some(events: Events, kind: str) -> list[Mapping[str, Any]]:
+    return [event for event in events if event["event"] == kind]
+
+
+def _require_known(event: Mapping[str, Any]) -> None:
+    wanted = FIELDS.get(event.get("event", ""))
+    if wanted is None or set(event) != wanted | {"event", "times"}:
+        raise ValueError(f"an event of no known kind: {dict(event)!r}")
+    for name in wanted | {"times"}:
+        value = event[name]
+        whole = name in ("times", "records", "span")
+        if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+            raise ValueError(f"{name} = {value!r} of an event is not a number")
+        if not (0.0 <= value < math.inf) or (name in ("records", "span") and value < 1):
+            raise ValueError(f"{name} = {value!r} of an event is out of range")

@@ -1,0 +1,121 @@
+"""kill −9 at every step: nothing is released unpaid, released twice, or forgotten."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from itertools import count, pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+SCRIPT = Path(__file__).with_name("nursery.py")
+KILLED = 9
+PURPOSES = ("pp", "ipp", "svt", "gradient", "r-admm")
+
+
+@pytest.fixture(scope="module")
+def nursery():
+    """Return a function that has a run killed as told and returns what was left each time."""
+    memory = Path("/dev/shm")  # a killed process loses no file there either, and it is quick
+    place = tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None)
+    start = [sys.executable, SCRIPT]
+    with (
+        place as folder,
+        subprocess.Popen(
+            start, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as process,
+    ):
+        yield Nursery(process, Path(folder))
+
+
+class Nursery:
+    """The process that forks runs."""
+
+    def __init__(self, process, folder):
+        self.process, self.folder, self.numbers = process, folder, count()
+
+    def __call__(self, kind, deaths):
+        own = self.folder / str(next(self.numbers))
+        own.mkdir()
+        request = {"kind": kind, "folder": str(own), "deaths": deaths}
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        assert line, "the nursery died"
+        return json.loads(line)
+
+
+def require_promises(states):
+    """Check what must hold whenever a process dies, and at the end."""
+    for before, after in pairwise(states):
+        assert after["count"] >= before["count"]
+        assert after["spent"] >= before["spent"]
+        assert after["released"][: len(before["released"])] == before["released"]
+    for state in states:
+        require_all_paid_and_kept(state)
+    assert states[-1]["status"] == 0, states[-1]["log"][-1]
+    assert states[-1]["runs"] == ["finished"]
+
+
+def require_all_paid_and_kept(state):
+    """All that left or was drawn so far is in the ledger as it is on disk now."""
+    released = {(agent, round_): digest for agent, round_, digest, _ in state["released"]}
+    assert len(released) == len(state["released"])
+    drawn = [tuple(what[1:]) for what in state["log"] if what[0] == "drawn"]
+    assert len(drawn) == len(set(drawn)), "noise was drawn twice for one charge"
+    charged = {tuple(place) for place in state["charged"]}
+    for agent, round_, purpose in drawn:
+        assert (agent, round_) in charged, f"{purpose}: noise was drawn unpaid"
+    for what in state["log"]:
+        if what[0] == "sent":
+            assert released[what[1], what[2]] == what[3], "sent what was not kept"
+    assert not [what for what in state["log"] if what[0] == "failed"]
+
+
+def steps_of(nursery, kind):
+    return nursery(kind, [])[0]["log"][-1][1]
+
+
+def test_a_run_without_a_crash_sends_everything_once(nursery):
+    (state,) = nursery("pp", [])
+    require_promises([state])
+    assert len(state["released"]) == 2 * 2
+    assert not any(lost for *_, lost in state["released"])
+    assert len([what for what in state["log"] if what[0] == "drawn"]) == 2 * 2 * 2
+
+
+def test_killed_at_every_step(nursery):
+    """Every one of the steps of PP-ADMM: SQL statements, draws, messages."""
+    steps = steps_of(nursery, "pp")
+    assert steps > 120
+    lost = 0
+    for step in range(1, steps + 1):
+        states = nursery("pp", [{"step": step}])
+        assert states[0]["status"] == KILLED
+        require_promises(states)
+        lost += any(gone for *_, gone in states[-1]["released"])
+    assert 0 < lost < steps / 2
+
+
+@settings(max_examples=40)
+@given(
+    kind=st.sampled_from(PURPOSES),
+    deaths=st.lists(st.integers(1, 160), min_size=1, max_size=4),
+)
+def test_killed_again_and_again(nursery, kind, deaths):
+    """Restarts are killed, too, in every algorithm that a ledger can be asked for."""
+    require_promises(nursery(kind, [{"step": step} for step in deaths]))
+
+
+@settings(max_examples=20)
+@given(
+    kind=st.sampled_from(("pp", "svt")),
+    deaths=st.lists(st.floats(0.0, 0.1), min_size=1, max_size=2),
+)
+def test_killed_from_outside_at_any_moment(nursery, kind, deaths):
+    """Also within a commit, where no step can be put."""
+    require_promises(nursery(kind, [{"after": seconds} for seconds in deaths]))
