@@ -81,7 +81,7 @@ def test_the_same_numbers_as_here(ray_cluster, tmp_path, cells):
     assert (again.ran, again.results) == (0, here.results)
 
 
-def test_a_killed_worker_costs_only_its_cell(ray_cluster, tmp_path, cell):
+def test_a_killed_worker_costs_only_its_cell(ray_cluster, tmp_path, cell, capsys):
     many = [replace(cell, split=k, rounds=60) for k in range(8)]
     log = tmp_path / "log"
 
@@ -102,6 +102,7 @@ def test_a_killed_worker_costs_only_its_cell(ray_cluster, tmp_path, cell):
         cell.digest(): 2 if cell.digest() == ran[3] else 1 for cell in many
     }
     assert done.results == sweep(many).results
+    assert capsys.readouterr() == ("", "")
 
 
 def test_a_killed_driver_leaves_no_worker_and_its_sweep_continues(ray_cluster, tmp_path, cell):
@@ -207,7 +208,7 @@ def test_nothing_to_do_starts_nothing(monkeypatch):
 
 def test_without_ray_the_way_out_is_named(command, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    for words in (["compare", "--seeds", "1"],):
+    for words in (["compare", "--seeds", "1"], ["train"]):
         ended = command(*words, "--engine", "ray")
         assert ended.code == 2
         assert ended.out == ""

@@ -27,6 +27,7 @@ from ppadmm.errors import InputError, PpadmmError, WorkerError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+LOG = logging.getLogger(__name__)
 RETRIES = 3
 """How often a piece of work may lose its worker before the run gives up."""
 STORE_BYTES = 200_000_000
@@ -143,10 +144,10 @@ def connected(
     if ray.is_initialized():
         yield ray
     elif address is None:
-        with _started(ray, cpus, store_bytes):
+        with _remarks_logged(), _started(ray, cpus, store_bytes):
             yield ray
     else:
-        with _joined(ray, address):
+        with _remarks_logged(), _joined(ray, address):
             yield ray
 
 
@@ -225,6 +226,23 @@ def _require_answer(address: str) -> None:
             f"No Ray cluster answers at {address!r} ({reason}); start one with: "
             "ray start --head --port=6379."
         ) from None
+
+
+@contextmanager
+def _remarks_logged() -> Iterator[None]:
+    """Log what Ray has to say about lost workers: it would print it among the results.
+
+    Ray has no setting for that; where the function has another name, its remarks are printed.
+    """
+    from ray._private import worker
+
+    name = "print_to_stdstream"
+    before = getattr(worker, name, None)
+    setattr(worker, name, lambda data, *_, **__: LOG.info("\n".join(data["lines"])))
+    try:
+        yield
+    finally:
+        setattr(worker, name, before)
 
 
 def _quietly() -> dict[str, Any]:
