@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +38,17 @@ def data_dir():
     if not folder or not Path(folder).is_dir():
         pytest.skip("PPADMM_DATA names no folder with the real data sets")
     return folder
+
+
+@pytest.fixture(scope="session")
+def ray_cluster():
+    """A Ray cluster of two CPUs for all tests of this process."""
+    if find_spec("ray") is None:
+        pytest.skip("Ray is not installed: pip install 'ppadmm[ray]'")
+    from ppadmm.engines.cluster import connected
+
+    with connected(cpus=2) as ray:
+        yield ray
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,19 @@ class Done:
     """All rounds are over."""
 
 
+@dataclass(frozen=True)
+class Snapshot:
+    """An agent between two calls, without its records, books and noise source.
+
+    It holds what was computed from the records without noise: nothing of it may leave the agent.
+    """
+
+    round: int
+    spoken: bool
+    state: Any
+    inbox: dict[int, dict[int, Heard]]
+
+
 Action: TypeAlias = Send | Wait | Done
 
 
@@ -105,6 +118,16 @@ class Agent:
             )
         if message.round >= self.round:
             self._inbox.setdefault(message.round, {}).setdefault(message.agent, message.heard)
+
+    def snapshot(self) -> Snapshot:
+        """Return all that changes in the course of a run, but for the books."""
+        inbox = {t: dict(heard) for t, heard in self._inbox.items()}
+        return Snapshot(self.round, self._spoken, self._state, inbox)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go on from where another agent of the same making was."""
+        self.round, self._spoken, self._state = snapshot.round, snapshot.spoken, snapshot.state
+        self._inbox = {t: dict(heard) for t, heard in snapshot.inbox.items()}
 
     def _speak(self) -> Send:
         pasts = [ledger.past(self.round) for ledger in self.ledgers] if self.desk.durable else []

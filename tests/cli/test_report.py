@@ -85,7 +85,7 @@ def test_no_run_there(run):
 def test_the_command_in_a_report_gives_the_same_run(run, monkeypatch, arguments):
     specs = []
 
-    def stop(spec, _, booking=None):
+    def stop(spec, _, **ignored):
         specs.append(spec)
         raise KeyboardInterrupt
 

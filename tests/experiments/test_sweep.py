@@ -16,11 +16,12 @@ import pytest
 from ppadmm.algorithms.settings import Settings, Speaking
 from ppadmm.data import load
 from ppadmm.engines import local, pool
+from ppadmm.engines.files import write_whole
 from ppadmm.errors import DataError, InfeasibleError, InputError, WorkerError
 from ppadmm.experiments import cell as cell_module
 from ppadmm.experiments.cell import deal_seeds, run_cell
 from ppadmm.experiments.scene import cast, stage
-from ppadmm.experiments.sweep import Store, sweep, write_whole
+from ppadmm.experiments.sweep import Store, sweep
 from ppadmm.noise import SeededNoise
 from ppadmm.privacy import Budget
 from ppadmm.problem import Logistic

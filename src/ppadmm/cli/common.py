@@ -5,12 +5,38 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ppadmm.errors import InputError, PpadmmError
 
+if TYPE_CHECKING:
+    from ppadmm.experiments.sweep import Runner
+
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        metavar="J", help="Cells to run at a time [compare 1, reproduce 2, ray every CPU it has]."
+    ),
+]
+SweepEngine = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="Where cells run: pool (processes of this machine) or ray (a cluster; "
+        "pip install 'ppadmm[ray]').",
+    ),
+]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDR",
+        help="With --engine ray: HOST:PORT of a running cluster, or auto [one that is started "
+        "here and ends with the command]. Ray does not keep those who share a cluster apart and "
+        "moves everything by pickle: use it on your own organisation's machines only.",
+    ),
+]
 ALGORITHM_NAMES = "pp, ipp, dvp, m-admm, r-admm, gradient, one-shot, centralised, non-private"
 
 
@@ -41,6 +67,29 @@ def agents_or_column(agents: int | None, partition: str | None) -> None:
             f"With --partition {partition} the number of agents follows from the column; leave "
             "--agents out."
         )
+
+
+def sweep_runner(engine: str, jobs: int | None, address: str | None) -> "Runner | None":
+    """Return what runs cells, None for processes of this machine; all is checked here."""
+    from functools import partial
+
+    from ppadmm import checks
+    from ppadmm.engines import cluster
+
+    checks.one_of("engine", engine, ("pool", "ray"))
+    if jobs is not None:
+        checks.count("jobs", jobs)
+    if engine == "pool":
+        no_address(address)
+        return None
+    cluster.imported(local=address is None)
+    return partial(cluster.run, address=address, jobs=jobs)
+
+
+def no_address(address: str | None) -> None:
+    """Refuse the address of a cluster that would not be used."""
+    if address is not None:
+        raise InputError(f"--ray-address {address} needs --engine ray.")
 
 
 @contextmanager

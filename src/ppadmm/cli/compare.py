@@ -8,11 +8,15 @@ import typer
 from ppadmm.cli.app import app
 from ppadmm.cli.common import (
     ALGORITHM_NAMES,
+    Jobs,
+    RayAddress,
+    SweepEngine,
     agents_or_column,
     interruptible,
     numbers,
     show,
     sweep_progress,
+    sweep_runner,
 )
 
 
@@ -43,7 +47,9 @@ def compare(
     rounds: Annotated[int | None, typer.Option(metavar="T", help="As for train.")] = None,
     eta: Annotated[float | None, typer.Option(metavar="η", help="As for train.")] = None,
     beta: Annotated[float, typer.Option(metavar="β", help="As for train.")] = 1e-8,
-    jobs: Annotated[int, typer.Option(metavar="J", help="Processes to run cells in.")] = 1,
+    jobs: Jobs = None,
+    engine: SweepEngine = "pool",
+    ray_address: RayAddress = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -65,6 +71,7 @@ def compare(
 
     agents_or_column(agents, partition)
     names = tuple(ALGORITHMS) if algorithms == "all" else tuple(algorithms.split(","))
+    runner = sweep_runner(engine, jobs, ray_address)
     kept = f"finished cells are kept in {str(out)!r}" if out else "nothing was written"
     with interruptible(kept):
         grid = Grid(
@@ -75,7 +82,7 @@ def compare(
             multiclass=multiclass,
         )  # fmt: skip
         with sweep_progress(hidden=as_json) as report:
-            rows = run(grid, report, out, jobs)
+            rows = run(grid, report, out, jobs or 1, runner)
     why = "a comparison is a simulation with known seeds"
     if as_json:
         figures = [row.to_dict() for row in rows]

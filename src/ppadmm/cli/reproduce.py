@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ppadmm.cli.app import app
-from ppadmm.cli.common import interruptible, show, sweep_progress
+from ppadmm.cli.common import (
+    Jobs,
+    RayAddress,
+    SweepEngine,
+    interruptible,
+    show,
+    sweep_progress,
+    sweep_runner,
+)
 
 if TYPE_CHECKING:
     from ppadmm.experiments.figures import Figure, Point, Setting
@@ -38,7 +46,9 @@ def reproduce(
     splits: Annotated[
         int, typer.Option(metavar="S", help="Splits of the records to deal the seeds over.")
     ] = 5,
-    jobs: Annotated[int, typer.Option(metavar="J", help="Processes to run cells in.")] = 2,
+    jobs: Jobs = None,
+    engine: SweepEngine = "pool",
+    ray_address: RayAddress = None,
     data: Annotated[
         str, typer.Option(metavar="NAME", help="Data of figures 1 to 6, as for train.")
     ] = "adult",
@@ -58,6 +68,7 @@ def reproduce(
     from ppadmm.experiments.sweep import sweep
     from ppadmm.reports.plots import require_matplotlib
 
+    runner = sweep_runner(engine, jobs, ray_address)
     kept = f"finished cells are kept in {str(out)!r} and the same command continues from there"
     with interruptible(kept):
         require_matplotlib()
@@ -67,10 +78,10 @@ def reproduce(
         cells = [cell for drawn in planned for cell in drawn.cells]
         cells.sort(key=lambda cell: cell.split)
         with sweep_progress(hidden=as_json) as report:
-            done = sweep(cells, out / "cells", jobs, report)
+            done = sweep(cells, out / "cells", jobs or 2, report, runner)
         result = _result(planned, done, setting, out)
     result["seconds"] = round(time.perf_counter() - started, 1)
-    result["cpu_seconds"] = round(_cpu_seconds(), 1)
+    result["cpu_seconds"] = round(_cpu_seconds(), 1) if runner is None else None
     show(result if as_json else _text(result))
 
 
@@ -123,7 +134,7 @@ def _entry(drawn: "Figure", marks: "Sequence[Point]", paths: Sequence[Path]) -> 
 
 
 def _cpu_seconds() -> float:
-    """CPU time of this process and of its ended workers."""
+    """CPU time of this process and of its ended workers, not of a cluster's."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
 
@@ -134,10 +145,10 @@ def _text(result: dict[str, Any]) -> str:
         for entry in result["figures"]
     ]
     absent = [f"Absent: {why}" for entry in result["figures"] for why in entry["absent"]]
-    cells = result["cells"]
+    cells, cpu = result["cells"], result["cpu_seconds"]
     cost = (
         f"{cells['ran']} cells ran, {cells['found']} were found finished; "
-        f"{result['seconds']:.0f} s, {result['cpu_seconds']:.0f} s of CPU time."
+        f"{result['seconds']:.0f} s{'' if cpu is None else f', {cpu:.0f} s of CPU time'}."
     )
     why = "; ".join(result["not_private_because"])
     return "\n".join([*lines, "", *absent, cost, f"NOT PRIVATE: {why}."])

@@ -1,4 +1,4 @@
-"""`ppadmm train`: one run, all agents in this process."""
+"""`ppadmm train`: one run, all agents in this process or each in an actor of a Ray cluster."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,9 +8,11 @@ import typer
 from ppadmm.cli.app import app
 from ppadmm.cli.common import (
     ALGORITHM_NAMES,
+    RayAddress,
     agents_or_column,
     counts,
     interruptible,
+    no_address,
     numbers,
     progress,
     show,
@@ -20,6 +22,7 @@ from ppadmm.errors import InputError
 if TYPE_CHECKING:
     from ppadmm.algorithms.settings import Speaking
     from ppadmm.experiments.booked import Booking
+    from ppadmm.experiments.train import Engine
 
 
 @app.command()
@@ -152,6 +155,23 @@ def train(
         int | None,
         typer.Option(metavar="INT", help="Simulate: repeatable numbers, NOT private."),
     ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="local (all agents in this process) or ray (each agent in an actor of a cluster; "
+            "pip install 'ppadmm[ray]').",
+        ),
+    ] = "local",
+    ray_address: RayAddress = None,
+    checkpoints: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="With --engine ray: a folder that all nodes share, where an agent that is lost "
+            "is taken up from [temporary files of this machine].",
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False,
@@ -187,7 +207,7 @@ def train(
         ),
     ] = False,
 ) -> None:
-    """Train one classifier over several agents, all in this process.
+    """Train one classifier over several agents, all in this process or on one cluster.
 
     Without --seed the noise comes from the operating system, and the run is private if the
     schema of its data is public: the statement at the end says so, or why not.
@@ -220,11 +240,12 @@ def train(
         }
         spec = RunSpec.of(preset, speaking=_speaking(tested), **given, **each)
         booking = _booking(ledger, dataset, resume)
+        placed = _engine(engine, ray_address, checkpoints)
         save = _is_saved(out, no_save, as_json)
         if save:
             require_new(out or new_folder(spec))
         with progress(hidden=as_json) as report:
-            result = run(spec, report, booking=booking)
+            result = run(spec, report, booking=booking, engine=placed)
         folder = write_run(result, out) if save else None
     show(result.to_dict() if as_json else summary(result))
     if folder is not None and not as_json:
@@ -239,6 +260,26 @@ def _booking(ledger: Path | None, dataset: str | None, resume: bool) -> "Booking
     if dataset is not None or resume:
         raise InputError("--dataset and --resume say how to use a ledger; give --ledger, too.")
     return None
+
+
+def _engine(name: str, address: str | None, checkpoints: Path | None) -> "Engine | None":
+    """Return what runs the agents, None for this process; all is checked here."""
+    from functools import partial
+
+    from ppadmm import checks
+    from ppadmm.engines import actors, cluster
+
+    if checks.one_of("engine", name, ("local", "ray")) == "local":
+        no_address(address)
+        if checkpoints is not None:
+            raise InputError(f"--checkpoints {str(checkpoints)!r} needs --engine ray.")
+        return None
+    cluster.imported(local=address is None)
+    if address is not None and checkpoints is None:
+        raise InputError(
+            f"With --ray-address {address} give --checkpoints, a folder that all nodes share."
+        )
+    return partial(actors.run, address=address, checkpoints=checkpoints)
 
 
 def _is_saved(out: Path | None, no_save: bool, as_json: bool) -> bool:

@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 
 from ppadmm.agent import Agent, Send
 from ppadmm.errors import ProtocolError
+from ppadmm.mechanisms import Release
+from ppadmm.privacy import Tally
+from ppadmm.problem import Risk
 from ppadmm.typing import Array
 
 
@@ -20,6 +23,13 @@ class Trace:
 
     releases: Array
     spoke: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, rounds: Sequence[Sequence[Release]]) -> "Trace":
+        """Stack the releases of every round, in the order of the agents."""
+        values = [np.stack([release.value for release in releases]) for releases in rounds]
+        spoke = [np.stack([release.spoke for release in releases]) for releases in rounds]
+        return cls(np.stack(values), np.stack(spoke))
 
     @property
     def messages(self) -> NDArray[np.int64]:
@@ -48,23 +58,45 @@ class Trace:
         return mean
 
 
+@dataclass(frozen=True)
+class Ending:
+    """What is left of an agent after a run, in whichever process it was; one tally per replicate.
+
+    `scales` are the sizes (R,) of its noises, `passes` how often it read its records.
+    """
+
+    reserved: tuple[Tally, ...]
+    spent: tuple[Tally, ...]
+    scales: dict[str, Array]
+    passes: int
+
+
+def ending(agent: Agent, risk: Risk) -> Ending:
+    """Close an agent's books."""
+    return Ending(
+        reserved=tuple(ledger.reserved for ledger in agent.ledgers),
+        spent=tuple(ledger.spent for ledger in agent.ledgers),
+        scales=agent.algorithm.scales,
+        passes=risk.passes,
+    )
+
+
 def run(agents: Sequence[Agent], on_round: Callable[[int], None] | None = None) -> Trace:
     """Drive `agents` to the end; `on_round(t)` is called after round t."""
     rounds = agents[0].algorithm.rounds
-    releases, spoke = [], []
+    releases = []
     for t in range(rounds):
         actions = [agent.next() for agent in agents]
         sends = [action for action in actions if isinstance(action, Send)]
         if len(sends) != len(agents):
             raise ProtocolError(f"Round {t}: not every agent spoke.")
-        releases.append(np.stack([send.release.value for send in sends]))
-        spoke.append(np.stack([send.release.spoke for send in sends]))
+        releases.append([send.release for send in sends])
         _deliver(agents, sends)
         if on_round is not None:
             on_round(t)
     for agent in agents:
         agent.next()
-    return Trace(np.stack(releases), np.stack(spoke))
+    return Trace.of(releases)
 
 
 def _deliver(agents: Sequence[Agent], sends: Sequence[Send]) -> None:

@@ -16,7 +16,7 @@ from ppadmm.algorithms import recipe_named
 from ppadmm.algorithms.settings import HALF_THE_ROUNDS, Speaking
 from ppadmm.data import Partition, load
 from ppadmm.experiments.cell import Cell, Outcome, check, deal_seeds, fingerprint
-from ppadmm.experiments.sweep import Progress, sweep
+from ppadmm.experiments.sweep import Progress, Runner, sweep
 from ppadmm.privacy import Budget
 
 
@@ -113,12 +113,16 @@ class Row:
 
 
 def compare(
-    grid: Grid, progress: Progress | None = None, folder: Path | None = None, jobs: int = 1
+    grid: Grid,
+    progress: Progress | None = None,
+    folder: Path | None = None,
+    jobs: int = 1,
+    runner: Runner | None = None,
 ) -> list[Row]:
     """Run the whole grid, from where `folder` has it; `progress(done, of)` counts cells."""
     by_algorithm = grid.cells()
     splits = zip(*by_algorithm.values(), strict=True)
-    done = sweep([cell for cells in splits for cell in cells], folder, jobs, progress)
+    done = sweep([cell for cells in splits for cell in cells], folder, jobs, progress, runner)
     rows = []
     for algorithm, cells in by_algorithm.items():
         epsilons = (None,) if algorithm == "non-private" else dict.fromkeys(grid.epsilons)

@@ -1,4 +1,4 @@
-"""Many cells, over processes, into a folder that a killed sweep continues from.
+"""Many cells, over processes or machines, into a folder that a killed sweep continues from.
 
 Each finished cell is one file, named by the digest of its specification and written whole or not at
 all. A file that does not say what its name promises counts as absent: its cell runs again.
@@ -6,34 +6,22 @@ Two sweeps may share a folder; at worst both run a cell, and write the same numb
 """
 
 import json
-import os
-import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ppadmm import checks
 from ppadmm.engines import pool
+from ppadmm.engines.files import write_whole
 from ppadmm.errors import InputError
 from ppadmm.experiments.cell import Cell, Outcome, json_digest, run_cell
 
 Outcomes = tuple[Outcome, ...]
 Progress = Callable[[int, int], None]
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that readers see all of it or what was there before."""
-    draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
-    try:
-        with draft.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+Runner = Callable[[Callable[[Cell], Outcomes], Iterator[Cell]], Iterator[tuple[Cell, Outcomes]]]
+"""Yields (cell, what it gave) as they are done, wherever they run."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +71,13 @@ def sweep(
     folder: Path | None = None,
     jobs: int = 1,
     progress: Progress | None = None,
+    runner: Runner | None = None,
 ) -> Sweep:
-    """Run the cells that `folder` does not hold; `progress(done, of)` counts cells."""
+    """Run the cells that `folder` does not hold; `progress(done, of)` counts cells.
+
+    They run over `jobs` processes of this machine, or wherever `runner` runs them. Only this
+    process writes to the folder.
+    """
     checks.count("jobs", jobs)
     store = None if folder is None else _opened(folder)
     distinct = tuple(dict.fromkeys(cells))
@@ -100,7 +93,7 @@ def sweep(
                 yield cell
 
     ran = 0
-    for cell, outcomes in pool.run(run_cell, left(), jobs):
+    for cell, outcomes in (runner or partial(pool.run, jobs=jobs))(run_cell, left()):
         if store is not None:
             store.write(cell, outcomes)
         results[cell] = outcomes

@@ -1,7 +1,8 @@
-"""One training run on the local engine, from data to result."""
+"""One training run, from data to result."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -9,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from ppadmm import __version__
-from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, recipe_named
 from ppadmm.data import Dataset, Partition, Schema, load
 from ppadmm.engines import local
+from ppadmm.errors import InputError
 from ppadmm.experiments.booked import Booked, Booking, open_booking
 from ppadmm.experiments.history import figures_by_round
 from ppadmm.experiments.metrics import Metrics, evaluate
+from ppadmm.experiments.roles import Role, roles
 from ppadmm.experiments.scene import Scene, cast, stage, strictest
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.noise import NoiseSource, SecureNoise, SeededNoise
@@ -23,10 +25,13 @@ from ppadmm.privacy import Tally
 from ppadmm.privacy import accountant as accounting
 from ppadmm.privacy.record import to_plain
 from ppadmm.privacy.statement import CAVEATS, UNITS, Statement, finite_or_none, worst
-from ppadmm.problem import Risk, loss_for, risk_of
+from ppadmm.problem import loss_for, risk_of
 from ppadmm.typing import Array
 
 Progress = Callable[[int, int], None]
+OnRound = Callable[[int], None]
+Engine = Callable[[Sequence[Role], OnRound | None], tuple[local.Trace, list[local.Ending]]]
+"""Drives agents made from their roles to the end of a run."""
 FORMAT = 1
 """Of what `to_dict` returns; a report needs the format that it knows."""
 
@@ -151,15 +156,18 @@ def train(
     *,
     data: object | None = None,
     booking: Booking | None = None,
+    engine: Engine | None = None,
 ) -> Result:
-    """Run `spec` on the local engine; `progress(done, of)` is called after every round.
+    """Run `spec` in this process, or on `engine`; `progress(done, of)` is called after every round.
 
     `data` takes the place of the name or path in the spec: a pandas or polars frame with a `label`
     or a `schema` in the spec, or what `ppadmm.data.load` returned. With a `booking` the run is
     charged to a data owner's ledger, which may refuse it.
     """
     if booking is None:
-        return run(prepare(spec, data), progress)
+        return run(prepare(spec, data), progress, engine=engine)
+    if engine is not None:
+        raise InputError("A ledger needs all agents in this process; leave out the engine.")
     opened = _opened(spec, data)
     prepared = _prepared(spec, opened, data)
     reasons = _not_private_because(prepared)
@@ -167,32 +175,53 @@ def train(
 
 
 def run(
-    prepared: Prepared, progress: Progress | None = None, booked: Booked | None = None
+    prepared: Prepared,
+    progress: Progress | None = None,
+    booked: Booked | None = None,
+    engine: Engine | None = None,
 ) -> Result:
     """Run what was prepared; reading the data is not part of it."""
-    if booked is None:
-        return _run(prepared, progress)
-    with booked:
-        return _run(prepared, progress, booked)
+    with nullcontext() if booked is None else booked:
+        return _run(prepared, progress, booked, engine)
 
 
 def _run(
-    prepared: Prepared, progress: Progress | None = None, booked: Booked | None = None
+    prepared: Prepared, progress: Progress | None, booked: Booked | None, engine: Engine | None
 ) -> Result:
     spec, settings = prepared.spec, prepared.settings
     now, started = datetime.now().astimezone(), time.perf_counter()
-    noise: NoiseSource = SecureNoise() if spec.seed is None else SeededNoise((spec.seed,))
-    sites = prepared.scene.sites(spec.algorithm)
     pooled = recipe_named(spec.algorithm).pooled
     budgets = [strictest(spec.budgets)] if pooled else spec.budgets
     own = [replace(settings, budgets=(budget,)) for budget in budgets]
-    book = None if booked is None else booked.book
-    agents = cast(spec.algorithm, sites, own, noise, capped=spec.guaranteed, book=book)
-    of = agents[0].algorithm.rounds
-    trace = local.run(agents, progress and (lambda t: progress(t + 1, of)))
+    on_round = None if progress is None else _counted(progress, settings.rounds)
+    if engine is None:
+        trace, endings = _run_here(prepared, own, on_round, booked)
+    else:
+        players = roles(prepared.scene, spec.algorithm, own, spec.seed, spec.guaranteed)
+        trace, endings = engine(players, on_round)
     seconds = time.perf_counter() - started
     entry = None if booked is None else booked.finish()
-    return _result(prepared, agents, [site.risk for site in sites], trace, now, seconds, entry)
+    return _result(prepared, endings, trace, now, seconds, entry)
+
+
+def _counted(progress: Progress, of: int) -> OnRound:
+    return lambda t: progress(t + 1, of)
+
+
+def _run_here(
+    prepared: Prepared,
+    settings: list[Settings],
+    on_round: OnRound | None,
+    booked: Booked | None,
+) -> tuple[local.Trace, list[local.Ending]]:
+    spec = prepared.spec
+    noise: NoiseSource = SecureNoise() if spec.seed is None else SeededNoise((spec.seed,))
+    sites = prepared.scene.sites(spec.algorithm)
+    book = None if booked is None else booked.book
+    agents = cast(spec.algorithm, sites, settings, noise, capped=spec.guaranteed, book=book)
+    trace = local.run(agents, on_round)
+    pairs = zip(agents, sites, strict=True)
+    return trace, [local.ending(agent, site.risk) for agent, site in pairs]
 
 
 def _settings(spec: RunSpec, scene: Scene) -> Settings:
@@ -212,14 +241,13 @@ def _settings(spec: RunSpec, scene: Scene) -> Settings:
 
 def _result(
     prepared: Prepared,
-    agents: list[Agent],
-    risks: list[Risk],
+    endings: list[local.Ending],
     trace: local.Trace,
     started: datetime,
     seconds: float,
     entry: dict[str, Any] | None = None,
 ) -> Result:
-    reserved = [agent.ledgers[0].reserved for agent in agents]
+    reserved = [end.reserved[0] for end in endings]
     statement = _statement(prepared, reserved, trace)
     model, agent_models = trace.model()[0], trace.agent_models()[:, 0]
     classes = prepared.scene.schema.classes
@@ -233,12 +261,12 @@ def _result(
         metrics=evaluate(X, y, model[None], classes),
         agent_metrics=evaluate(X, y, agent_models, classes),
         train_loss=loss,
-        noise=[_noise(agent) for agent in agents],
-        passes=float(np.mean([risk.passes for risk in risks])),
+        noise=[_noise(end) for end in endings],
+        passes=float(np.mean([end.passes for end in endings])),
         started=started,
         seconds=seconds,
         reserved=reserved,
-        spent=[agent.ledgers[0].spent for agent in agents],
+        spent=[end.spent[0] for end in endings],
         history=figures_by_round(trace, (X, y), classes),
         statement=statement,
         entry=entry,
@@ -256,8 +284,8 @@ def _train_loss(prepared: Prepared, model: Array) -> float:
     return float(np.average(values, weights=[part.n for part in scene.shards]))
 
 
-def _noise(agent: Agent) -> dict[str, float]:
-    return {name: float(scale[0]) for name, scale in agent.algorithm.scales.items()}
+def _noise(end: local.Ending) -> dict[str, float]:
+    return {name: float(scale[0]) for name, scale in end.scales.items()}
 
 
 def _statement(prepared: Prepared, reserved: list[Tally], trace: local.Trace) -> Statement:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
+from ppadmm.engines.files import write_whole
 from ppadmm.experiments.figures import Figure, Point
-from ppadmm.experiments.sweep import write_whole
 from ppadmm.reports import plots
 
 COLUMNS = tuple(field.name for field in fields(Point))

@@ -1,0 +1,70 @@
+"""What an agent needs to start elsewhere: a value that pickles, with its own records only."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ppadmm.agent import Agent
+from ppadmm.algorithms import Settings, Site, recipe_named
+from ppadmm.data import Shard
+from ppadmm.engines.actors import Around
+from ppadmm.experiments.scene import Scene, cast
+from ppadmm.noise import NoiseSource, SecureNoise, SeededNoise
+from ppadmm.problem import Loss, NoRecords, Risk, risk_of
+
+
+@dataclass(frozen=True)
+class Role:
+    """One agent's place, part of the records and settings; with a `seed` its noise follows."""
+
+    algorithm: str
+    agent: int
+    agents: int
+    neighbours: tuple[int, ...]
+    neighbour_degrees: tuple[int, ...]
+    part: Shard | None
+    parameters: int
+    loss: Loss
+    settings: Settings
+    seed: int | None
+    capped: bool
+
+    def __call__(self, around: Around) -> tuple[Agent, Risk]:
+        """Return the agent, as `cast` makes it, and what reads its records."""
+        site = self.site()
+        source: NoiseSource = SecureNoise() if self.seed is None else SeededNoise((self.seed,))
+        (agent,) = cast(self.algorithm, [site], [self.settings], around(source), self.capped)
+        return agent, site.risk
+
+    def site(self) -> Site:
+        """Return the agent's site."""
+        risk: Risk = (
+            NoRecords(self.parameters, self.loss)
+            if self.part is None
+            else risk_of(self.part, self.loss)
+        )
+        return Site(self.agent, self.agents, self.neighbours, risk, self.neighbour_degrees)
+
+
+def roles(
+    scene: Scene, algorithm: str, settings: Sequence[Settings], seed: int | None, capped: bool
+) -> list[Role]:
+    """Return every agent's role, or one with all records if the algorithm pools them."""
+    pooled = recipe_named(algorithm).pooled
+    parts = [scene.pooled()] if pooled else scene.parts
+    near = [()] if pooled else [tuple(scene.graph.neighbours(i)) for i in range(len(parts))]
+    return [
+        Role(
+            algorithm=algorithm,
+            agent=i,
+            agents=len(parts),
+            neighbours=near[i],
+            neighbour_degrees=tuple(scene.graph.degree(j) for j in near[i]),
+            part=part,
+            parameters=scene.parameters,
+            loss=scene.loss,
+            settings=own,
+            seed=seed,
+            capped=capped,
+        )
+        for i, (part, own) in enumerate(zip(parts, settings, strict=True))
+    ]
