@@ -16,12 +16,12 @@ from ppadmm.algorithms.defaults import Plan
 from ppadmm.algorithms.settings import HALF_THE_ROUNDS, Speaking
 from ppadmm.data import Partition, load
 from ppadmm.engines import local
-from ppadmm.experiments.metrics import evaluate
+from ppadmm.experiments.held_out import judge
 from ppadmm.experiments.scene import Scene, cast, stage
 from ppadmm.noise import SeededNoise
 from ppadmm.privacy import Budget
 from ppadmm.privacy.statement import finite_or_none, worst
-from ppadmm.problem import loss_for, risk_of
+from ppadmm.problem import loss_for, risk_over
 from ppadmm.typing import Array
 
 
@@ -154,7 +154,7 @@ def _batch(
     agents = cast(algorithm, sites, [settings] * len(sites), noise)
     trace = local.run(agents)
     model = trace.model()
-    errors = evaluate(*scene.test, model, scene.schema.classes).error
+    errors = judge(scene.test, model, scene.schema.classes, areas=False).error
     losses = _train_losses(scene, model)
     for k, (epsilon, plan) in enumerate(cells):
         part = slice(k * len(seeds), (k + 1) * len(seeds))
@@ -170,7 +170,7 @@ def _batch(
 
 
 def _train_losses(scene: Scene, model: Array) -> Array:
-    values = [risk_of(part, scene.loss).value(model) for part in scene.shards]
+    values = [risk_over(part, scene.loss).value(model) for part in scene.shards]
     return np.asarray(np.average(values, axis=0, weights=[part.n for part in scene.shards]))
 
 

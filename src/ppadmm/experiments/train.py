@@ -11,10 +11,11 @@ import numpy as np
 from ppadmm import __version__
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, recipe_named
-from ppadmm.data import Dataset, Partition, Schema, load
+from ppadmm.data import Dataset, Partition, Schema, StreamedData, load, open_stream
 from ppadmm.engines import local
+from ppadmm.experiments.held_out import judge, largest_share, records_in
 from ppadmm.experiments.history import figures_by_round
-from ppadmm.experiments.metrics import Metrics, evaluate
+from ppadmm.experiments.metrics import Metrics
 from ppadmm.experiments.scene import Scene, cast, stage, strictest
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.noise import NoiseSource, SecureNoise, SeededNoise
@@ -22,7 +23,7 @@ from ppadmm.privacy import Tally
 from ppadmm.privacy import accountant as accounting
 from ppadmm.privacy.record import to_plain
 from ppadmm.privacy.statement import CAVEATS, UNITS, Statement, finite_or_none, worst
-from ppadmm.problem import Risk, loss_for, risk_of
+from ppadmm.problem import Risk, loss_for, risk_over
 from ppadmm.typing import Array
 
 Progress = Callable[[int, int], None]
@@ -93,8 +94,8 @@ class Result:
             "eta": settings.eta[0],
             "beta": settings.beta,
             "releases": list(statement.releases),
-            "test_records": len(scene.test[1]),
-            "test_majority": _largest_share(scene.test[1]),
+            "test_records": records_in(scene.test),
+            "test_majority": largest_share(scene.test),
             "test_error": float(self.metrics.error[0]),
             "test_error_per_agent": [float(e) for e in self.agent_metrics.error],
             "test_auc": finite_or_none(float(self.metrics.auc[0])),
@@ -127,9 +128,12 @@ def prepare(spec: RunSpec, data: object | None = None) -> Prepared:
     return Prepared(spec, _settings(spec, scene), scene)
 
 
-def _opened(spec: RunSpec, data: object | None) -> Dataset:
-    if isinstance(data, Dataset):
+def _opened(spec: RunSpec, data: object | None) -> Dataset | StreamedData:
+    if isinstance(data, Dataset | StreamedData):
         return data
+    if data is None and spec.streamed:
+        schema = Schema.from_toml(spec.schema) if spec.schema else None
+        return open_stream(spec.data, schema, spec.memory)
     return load(
         spec.data if data is None else data,
         label=spec.label,
@@ -145,7 +149,11 @@ def train(spec: RunSpec, progress: Progress | None = None, *, data: object | Non
     `data` takes the place of the name or path in the spec: a pandas or polars frame with a `label`
     or a `schema` in the spec, or what `ppadmm.data.load` returned.
     """
-    return run(prepare(spec, data), progress)
+    prepared = prepare(spec, data)
+    try:
+        return run(prepared, progress)
+    finally:
+        prepared.scene.close()
 
 
 def run(prepared: Prepared, progress: Progress | None = None) -> Result:
@@ -191,15 +199,15 @@ def _result(
     statement = _statement(prepared, reserved, trace)
     model, agent_models = trace.model()[0], trace.agent_models()[:, 0]
     classes = prepared.scene.schema.classes
-    X, y = prepared.scene.test
+    test = prepared.scene.test
     loss = None if statement.private else _train_loss(prepared, model)
     return Result(
         prepared=prepared,
         model=model,
         agent_models=agent_models,
         trace=trace,
-        metrics=evaluate(X, y, model[None], classes),
-        agent_metrics=evaluate(X, y, agent_models, classes),
+        metrics=judge(test, model[None], classes),
+        agent_metrics=judge(test, agent_models, classes, areas=False),
         train_loss=loss,
         noise=[_noise(agent) for agent in agents],
         passes=float(np.mean([risk.passes for risk in risks])),
@@ -207,19 +215,14 @@ def _result(
         seconds=seconds,
         reserved=reserved,
         spent=[agent.ledgers[0].spent for agent in agents],
-        history=figures_by_round(trace, (X, y), classes),
+        history=figures_by_round(trace, test, classes),
         statement=statement,
     )
 
 
-def _largest_share(labels: Array) -> float:
-    """Return how often always naming the commonest class is right."""
-    return float(np.unique(labels, return_counts=True)[1].max() / len(labels))
-
-
 def _train_loss(prepared: Prepared, model: Array) -> float:
     scene = prepared.scene
-    values = [risk_of(part, scene.loss).value(model[None])[0] for part in scene.shards]
+    values = [risk_over(part, scene.loss).value(model[None])[0] for part in scene.shards]
     return float(np.average(values, weights=[part.n for part in scene.shards]))
 
 
