@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ppadmm.data.partition import even, sized, split_rows
 from ppadmm.errors import DataError, InputError
 
-Labels = NDArray[np.int64]
+Labels = NDArray[np.int32]
 AS_IN_MEMORY = 2**20
 """Up to so many records a stream is dealt exactly as a table in memory is, from the same seed."""
 CHUNK = 2**16
@@ -49,7 +49,7 @@ def _as_in_memory(n: int, agents: int, seed: int, sizes: Sequence[int] | None) -
     train, test = split_rows(n, n - held_out(n), seed)
     m = len(train)
     parts = even(m, agents, seed) if sizes is None else sized(m, sizes, seed)
-    whose = np.full(n, agents + 1, dtype=np.int64)
+    whose = np.full(n, agents + 1, dtype=np.int32)
     whose[test] = agents
     for agent, part in enumerate(parts):
         whose[train[part]] = agent
@@ -71,7 +71,7 @@ def _in_chunks(counts: list[int], seed: int) -> Iterator[Labels]:
     while left.any():
         drawn = rng.multivariate_hypergeometric(left, min(CHUNK, int(left.sum())))
         left -= drawn
-        yield rng.permutation(np.repeat(np.arange(len(left)), drawn))
+        yield rng.permutation(np.repeat(np.arange(len(left), dtype=np.int32), drawn))
 
 
 class Dealer:
@@ -79,11 +79,12 @@ class Dealer:
 
     def __init__(self, pieces: Iterator[Labels]) -> None:
         self._pieces = pieces
-        self._held = np.empty(0, dtype=np.int64)
+        self._held = np.empty(0, dtype=np.int32)
 
     def next(self, count: int) -> Labels:
         """Return the labels of the next `count` records."""
         while len(self._held) < count:
-            self._held = np.concatenate([self._held, next(self._pieces)])
+            more = next(self._pieces)
+            self._held = np.concatenate([self._held, more]) if len(self._held) else more
         taken, self._held = self._held[:count], self._held[count:]
         return taken

@@ -18,7 +18,7 @@ from ppadmm.data.columns import column
 from ppadmm.errors import DataError
 
 SUFFIXES = (".parquet", ".pq")
-READ_AHEAD = 2**18
+READ_AHEAD = 2**16
 """Bytes of a column that are read from disk at once."""
 
 
@@ -125,7 +125,9 @@ def _counted_from(text: str, start: int, columns: Iterable[str]) -> str:
 
 
 def _read(path: Path, names: list[str], rows: int) -> Iterator[Any]:
-    with _named(path), pa.parquet.ParquetFile(path, buffer_size=READ_AHEAD) as file:
+    # Without a buffer, or with what Arrow calls pre-buffering, whole row groups stay in memory.
+    options = {"buffer_size": READ_AHEAD, "pre_buffer": False}
+    with _named(path), pa.parquet.ParquetFile(path, **options) as file:
         yield from _joined(file.iter_batches(rows, columns=names, use_threads=False), rows)
 
 

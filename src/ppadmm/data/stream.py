@@ -19,6 +19,7 @@ from ppadmm.data.dealing import Dealer, Labels, labels
 from ppadmm.data.parquet import Group, ParquetFile, find_groups, placed
 from ppadmm.data.partition import (
     Deal,
+    Indices,
     Partition,
     agents_in_order,
     by_column_codes,
@@ -35,7 +36,7 @@ LEAST_MEMORY = 16 * 10**6
 BLOCK = 2**20
 """Bytes of a block: small enough to stay in a core's own cache while it is worked on."""
 BATCH_ROWS = 2**16
-KEPT, ENCODING, PILES = 0.5, 0.25, 0.1
+KEPT, ENCODING, PILES = 0.35, 0.125, 0.1
 """Shares of the cap: blocks that stay in memory, a batch being encoded, unfinished blocks."""
 
 
@@ -226,12 +227,12 @@ class Writer:
         return Streams(tuple(streams), _some(test), dealt)
 
     def _pile(self, k: int, X: Any, y: Vector) -> None:
+        if self._piles[k].bytes + _bytes(X) > self._block:
+            self._flush(k)
         pile = self._piles[k]
         pile.X.append(X)
         pile.y.append(y)
         pile.bytes += _bytes(X)
-        if pile.bytes >= self._block:
-            self._flush(k)
 
     def _flush(self, k: int) -> None:
         pile, self._piles[k] = self._piles[k], Pile()
@@ -312,9 +313,9 @@ def _plan_by_files(data: StreamedData, needed: tuple[str, ...]) -> Plan:
     return Plan(dealt, needed, lambda batch, whose: _named(batch.group, whose, len(names)))
 
 
-def _named(agent: Labels | int, dealt: Labels, agents: int) -> Labels:
+def _named(agent: Any, dealt: Labels, agents: int) -> Labels:
     """Turn training (0) and test (1) into the agent's number and `agents`."""
-    return np.where(dealt == 0, agent, agents)
+    return np.where(dealt == 0, agent, agents).astype(np.int32)
 
 
 def _seen(data: StreamedData, name: str) -> tuple[str, ...]:
@@ -345,10 +346,10 @@ def _column_major(X: Matrix) -> Matrix:
     return np.asfortranarray(X) if isinstance(X, np.ndarray) else X
 
 
-def _cut(rows: Labels, X: Matrix, block: int) -> list[Labels]:
+def _cut(rows: Indices, X: Matrix, block: int) -> list[Indices]:
     """Cut rows into pieces of about a block's bytes."""
-    each = max(1.0, _bytes(X) / X.shape[0])
-    return np.array_split(rows, max(1, int(len(rows) * each / block)))
+    each = _bytes(X) / X.shape[0]
+    return np.array_split(rows, min(len(rows), 1 + int(len(rows) * each / block)))
 
 
 def _bytes(X: Any) -> int:
