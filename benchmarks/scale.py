@@ -6,9 +6,9 @@ Each row is one PP-ADMM training of 5 rounds in a process of its own (Îµ = 10, Î
 noise, one BLAS thread). Records are made up, written as Parquet into a folder of temporary files
 (TMPDIR) and removed at the end; the file of 5 GB needs twice its size there.
 
-read s: CPU time from the file to encoded, dealt records.  train s: CPU time of the rounds.  pass ms:
-of one pass over all records.  MB: how much larger the process was at its peak than the same program
-on 1,000 records.  A slope is that of a straight line through the logarithms.
+read s: CPU time from the file to encoded, dealt records.  train s: CPU time of the rounds.
+pass ms: of one pass over all records.  MB: how much larger the process was at its peak than the
+same program on 1,000 records.  A slope is that of a straight line through the logarithms.
 """
 
 import argparse

@@ -18,6 +18,8 @@ from ppadmm.data.columns import column
 from ppadmm.errors import DataError
 
 SUFFIXES = (".parquet", ".pq")
+PAGE = 2**20
+"""Bytes of a page, the piece of a column that is decoded at once, as most writers make them."""
 READ_AHEAD = 2**16
 """Bytes of a column that are read from disk at once."""
 
@@ -46,6 +48,19 @@ class ParquetFile:
         for name in columns:
             with placed(self):
                 column(empty, name)
+
+    def page_bytes(self, columns: Iterable[str]) -> int:
+        """Return about how much a reader of these columns holds: a page of each of them."""
+        wanted = set(columns)
+        with _named(self.path):
+            footer = pa.parquet.read_metadata(self.path)
+        places = [j for j, name in enumerate(footer.schema.names) if name.strip() in wanted]
+        groups = map(footer.row_group, range(footer.num_row_groups))
+        sizes = [
+            sum(min(PAGE, group.column(j).total_uncompressed_size) for j in places)
+            for group in groups
+        ]
+        return max(sizes, default=0)
 
     def batches(self, columns: Iterable[str], rows: int) -> Iterator[tuple[int, Any]]:
         """Yield (first row, counted from 0; table of ≤ `rows` rows with these columns)."""

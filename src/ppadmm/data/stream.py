@@ -32,7 +32,7 @@ from ppadmm.data.store import Store, Ticket, one_ahead
 from ppadmm.errors import DataError, InputError
 
 MEMORY = 512 * 10**6
-LEAST_MEMORY = 16 * 10**6
+LEAST_MEMORY = 12 * 10**6
 BLOCK = 2**20
 """Bytes of a block: small enough to stay in a core's own cache while it is worked on."""
 BATCH_ROWS = 2**16
@@ -101,18 +101,25 @@ class Streams:
 class StreamedData:
     """Parquet files, looked at but not read, with the schema that encodes them.
 
-    `memory` is the cap in bytes on what is held of the records at any time.
+    `memory` is the cap in bytes on what is held of the records at any time, `pages` of them by the
+    reader.
     """
 
     name: str
     groups: tuple[Group, ...]
     schema: Schema
     memory: int = MEMORY
+    pages: int = 0
 
     @property
     def n(self) -> int:
         """Number of records."""
         return sum(group.rows for group in self.groups)
+
+    @property
+    def free(self) -> int:
+        """Bytes of the cap besides the pages that the reader holds."""
+        return self.memory - self.pages
 
     def deal(
         self, partition: Partition, agents: int, seed: int, sizes: Sequence[int] | None = None
@@ -121,7 +128,7 @@ class StreamedData:
         plan = _plan(self, partition, agents)
         random = 1 if partition.names_agents else plan.agents
         dealer = Dealer(labels(self.n, random, seed, sizes))
-        writer = Writer(self.schema, plan.agents, self.memory)
+        writer = Writer(self.schema, plan.agents, self.free)
         try:
             for batch in one_ahead(self._batches(plan.columns)):
                 whose = plan.whose(batch, dealer.next(batch.table.num_rows))
@@ -134,7 +141,7 @@ class StreamedData:
             pa.default_memory_pool().release_unused()
 
     def _batches(self, columns: Sequence[str]) -> Iterator["Batch"]:
-        rows = batch_rows(self.schema, self.memory)
+        rows = batch_rows(self.schema, self.free)
         for k, group in enumerate(self.groups):
             for file in group.files:
                 for start, table in file.batches(columns, rows):
@@ -164,16 +171,18 @@ def open_stream(path: str, schema: Schema | None, memory: int | None = None) -> 
             "part of the records; give schema."
         )
     cap = MEMORY if memory is None else memory
-    if cap < LEAST_MEMORY:
-        raise InputError(
-            f"Expected memory of at least {LEAST_MEMORY:,} bytes for the records, got {cap:,}."
-        )
     groups = find_groups(path)
     needed = [*(c.name for c in schema.columns), schema.label.name]
-    for group in groups:
-        for file in group.files:
-            file.require(needed)
-    return StreamedData(path, groups, schema, cap)
+    files = [file for group in groups for file in group.files]
+    for file in files:
+        file.require(needed)
+    pages = max(file.page_bytes(needed) for file in files)
+    if cap < LEAST_MEMORY + pages:
+        raise InputError(
+            f"Expected memory of at least {LEAST_MEMORY + pages:,} bytes to stream {path!r}, "
+            f"{pages:,} of them for one page of each of its {len(needed)} columns, got {cap:,}."
+        )
+    return StreamedData(path, groups, schema, cap, pages)
 
 
 def batch_rows(schema: Schema, memory: int) -> int:
