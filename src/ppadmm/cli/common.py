@@ -1,6 +1,7 @@
 """What commands share: lists of numbers, a progress bar, Ctrl-C, printing."""
 
 import json
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -61,10 +62,11 @@ def numbers(name: str, text: str) -> tuple[float, ...]:
 
 
 def agents_or_column(agents: int | None, partition: str | None) -> None:
-    """Refuse a number of agents where a column says who they are."""
-    if agents is not None and (partition or "").startswith("column:"):
+    """Refuse a number of agents where a column or the files say who they are."""
+    if agents is not None and ((partition or "").startswith("column:") or partition == "files"):
+        what = "files" if partition == "files" else "column"
         raise InputError(
-            f"With --partition {partition} the number of agents follows from the column; leave "
+            f"With --partition {partition} the number of agents follows from the {what}; leave "
             "--agents out."
         )
 
@@ -90,6 +92,15 @@ def no_address(address: str | None) -> None:
     """Refuse the address of a cluster that would not be used."""
     if address is not None:
         raise InputError(f"--ray-address {address} needs --engine ray.")
+
+
+def size(name: str, text: str) -> int:
+    """Read a number of bytes such as 512MB, 2GB, 64MiB or 1000000."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(I?)B?", text.strip().upper())
+    if found is None:
+        raise InputError(f"Expected {name} such as 512MB or 2GB, got {text!r}.")
+    number, prefix, binary = found.groups()
+    return int(float(number) * (1024 if binary else 1000) ** " KMGT".index(prefix or " "))
 
 
 @contextmanager

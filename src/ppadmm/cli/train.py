@@ -16,6 +16,7 @@ from ppadmm.cli.common import (
     numbers,
     progress,
     show,
+    size,
 )
 from ppadmm.errors import InputError
 
@@ -33,7 +34,7 @@ def train(
             metavar="DATA",
             show_default=False,
             help="synthetic (made-up records, no file needed), adult, adult-onehot, us, brazil, "
-            "or a CSV or Parquet file [synthetic].",
+            "a CSV or Parquet file, or a folder of Parquet files, which is streamed [synthetic].",
         ),
     ] = "synthetic",
     label: Annotated[
@@ -59,7 +60,16 @@ def train(
         typer.Option(
             metavar="HOW",
             help="Who holds which record: even, column:NAME (an agent for each value of a "
-            "column), or dirichlet:ALPHA (skewed labels, a simulation, NOT private) [even].",
+            "column), files (an agent for each file of a folder), or dirichlet:ALPHA (skewed "
+            "labels, a simulation, NOT private) [even].",
+        ),
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Stream a Parquet file and hold at most so much of it at a time; for a folder "
+            "[512MB].",
         ),
     ] = None,
     graph: Annotated[
@@ -237,6 +247,7 @@ def train(
         each = {
             "epsilons": None if epsilons is None else numbers("epsilons", epsilons),
             "records": None if records is None else counts("records", records),
+            "memory": None if memory is None else size("memory", memory),
         }
         spec = RunSpec.of(preset, speaking=_speaking(tested), **given, **each)
         booking = _booking(ledger, dataset, resume)

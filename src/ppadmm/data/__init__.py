@@ -21,10 +21,12 @@ from ppadmm.data.partition import (
 )
 from ppadmm.data.schema import Categorical, Classes, Label, Numeric, Schema, Target
 from ppadmm.data.shard import Matrix, Shard, Vector
+from ppadmm.data.stream import MEMORY, ShardStream, StreamedData, joined, open_stream
 from ppadmm.data.suggest import suggest_schema
 from ppadmm.data.tables import as_table, read_table
 
 __all__ = [
+    "MEMORY",
     "NAMES",
     "SOURCES",
     "Categorical",
@@ -37,7 +39,9 @@ __all__ = [
     "Partition",
     "Schema",
     "Shard",
+    "ShardStream",
     "Source",
+    "StreamedData",
     "Target",
     "Vector",
     "as_table",
@@ -47,8 +51,10 @@ __all__ = [
     "dirichlet",
     "draft_schema",
     "even",
+    "joined",
     "load",
     "normalise_rows",
+    "open_stream",
     "read_table",
     "shards",
     "sized",

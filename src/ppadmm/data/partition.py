@@ -24,11 +24,12 @@ MOST_AGENTS = 1000
 
 @dataclass(frozen=True)
 class Partition:
-    """How one table is dealt to agents, spelt even, column:NAME or dirichlet:ALPHA.
+    """How one table is dealt to agents, spelt even, column:NAME, files or dirichlet:ALPHA.
 
     even: at random, in parts of the same size. column: a record goes to the agent that its column
-    NAME names. dirichlet: each class is dealt in shares ~ Dirichlet(ALPHA, …, ALPHA) over the
-    agents, so that the smaller ALPHA the more the agents' labels differ.
+    NAME names. files: each file of a folder, or folder in it, is an agent. dirichlet: each class is
+    dealt in shares ~ Dirichlet(ALPHA, …, ALPHA) over the agents, so that the smaller ALPHA the more
+    the agents' labels differ.
     """
 
     kind: str = "even"
@@ -39,15 +40,20 @@ class Partition:
     def parse(cls, text: str) -> "Partition":
         """Read the spelling above."""
         kind, colon, value = text.partition(":")
-        if (kind, colon) == ("even", ""):
-            return cls()
+        if kind in ("even", "files") and not colon:
+            return cls(kind)
         if kind == "column" and value:
             return cls("column", column=value)
         if kind == "dirichlet" and value:
             return cls("dirichlet", alpha=checks.positive("the partition's α", value))  # type: ignore[arg-type]
         raise InputError(
-            f"Unknown partition {text!r}; choose one of: even, column:NAME, dirichlet:ALPHA."
+            f"Unknown partition {text!r}; choose one of: even, column:NAME, files, dirichlet:ALPHA."
         )
+
+    @property
+    def names_agents(self) -> bool:
+        """Whether the number of agents follows from the data."""
+        return self.kind in ("column", "files")
 
 
 @dataclass(frozen=True)
@@ -66,8 +72,13 @@ class Deal:
 
 def split(dataset: Dataset, seed: int) -> tuple[Indices, Indices]:
     """Train and test indices: a random permutation cut at `dataset.train_records`."""
-    order = _permutation(dataset.n, seed, _SPLIT)
-    return order[: dataset.train_records], order[dataset.train_records :]
+    return split_rows(dataset.n, dataset.train_records, seed)
+
+
+def split_rows(n: int, train_records: int, seed: int) -> tuple[Indices, Indices]:
+    """Cut a random permutation of 0…n−1 at `train_records`."""
+    order = _permutation(n, seed, _SPLIT)
+    return order[:train_records], order[train_records:]
 
 
 def deal(
@@ -85,6 +96,10 @@ def deal(
     """
     if partition.column is not None:
         return _deal_by_column(data, rows, partition.column)
+    if partition.kind == "files":
+        raise InputError(
+            f"The partition 'files' is for a folder of Parquet files, got {data.name!r}."
+        )
     names = tuple(f"agent {i}" for i in range(agents))
     if partition.alpha is not None:
         parts = dirichlet(data.y[rows], agents, partition.alpha, seed)
@@ -128,6 +143,14 @@ def by_column(
 
     Rows stay in the order of the table; a value outside the list, or a missing one, is refused.
     """
+    codes = by_column_codes(table, name, values, missing)
+    return [np.flatnonzero(codes == k) for k in range(len(values))]
+
+
+def by_column_codes(
+    table: object, name: str, values: tuple[str, ...], missing: Sequence[str] = ()
+) -> Indices:
+    """Return the place of every row's value among `values` (n,)."""
     codes, present = category_codes(column(table, name), name, values, missing)
     if not present.all():
         row = int(np.argmin(present)) + 1
@@ -135,7 +158,7 @@ def by_column(
             f"Column {name!r}, row {row} is missing, so no agent holds the record; fill it in or "
             "remove the record."
         )
-    return [np.flatnonzero(codes == k) for k in range(len(values))]
+    return codes
 
 
 def dirichlet(y: Vector, agents: int, alpha: float, rng_seed: int) -> list[Indices]:
@@ -174,9 +197,15 @@ def _deal_by_column(data: Dataset, rows: Indices, name: str) -> Deal:
     whose = np.empty(data.n, dtype=np.int64)
     for agent, part in enumerate(by_column(data.table, name, values, schema.missing)):
         whose[part] = agent
+    parts = [np.flatnonzero(whose[rows] == agent) for agent in range(len(values))]
+    return named_by_column(name, values, parts, public is not None)
+
+
+def named_by_column(name: str, values: tuple[str, ...], parts: list[Indices], public: bool) -> Deal:
+    """Say what it means that the values of a column name the agents."""
     return Deal(
         names=values,
-        parts=[np.flatnonzero(whose[rows] == agent) for agent in range(len(values))],
+        parts=parts,
         not_private_because=None
         if public
         else f"the agents (the values of column {name!r}) were read off the records, not from a "
@@ -188,8 +217,18 @@ def _deal_by_column(data: Dataset, rows: Indices, name: str) -> Deal:
 
 def _seen(table: Any, name: str, missing: Sequence[str]) -> tuple[str, ...]:
     """Return the values of a column in order: by number where all are, else by letter."""
+    return agents_in_order(name, seen_values(table, name, missing))
+
+
+def seen_values(table: Any, name: str, missing: Sequence[str]) -> list[str]:
+    """Return the different values of a column, as text."""
     text, present = texts(column(table, name), missing)
-    values = pc.unique(text.filter(present)).to_pylist()
+    values: list[str] = pc.unique(text.filter(present)).to_pylist()
+    return values
+
+
+def agents_in_order(name: str, values: Sequence[str]) -> tuple[str, ...]:
+    """Sort the values of a column that name agents; there must be some, and not too many."""
     if not values:
         raise DataError(f"Column {name!r} holds no values, so it names no agents.")
     if len(values) > MOST_AGENTS:

@@ -24,12 +24,12 @@ from ppadmm.data.coded import Coded
 from ppadmm.data.columns import column
 from ppadmm.engines import local
 from ppadmm.errors import DataError
-from ppadmm.experiments.metrics import evaluate
+from ppadmm.experiments.held_out import judge
 from ppadmm.experiments.scene import Scene, cast, stage
 from ppadmm.noise import SeededNoise
 from ppadmm.privacy import Budget, accountant
 from ppadmm.privacy.statement import finite_or_none, worst
-from ppadmm.problem import loss_for, risk_of
+from ppadmm.problem import loss_for, risk_over
 from ppadmm.problem.graphs import KINDS
 from ppadmm.typing import Array
 
@@ -179,7 +179,7 @@ def _batch(
     agents = cast(cell.algorithm, sites, [settings] * len(sites), noise)
     trace = local.run(agents)
     model = trace.model()
-    errors = evaluate(*scene.test, model, scene.schema.classes).error
+    errors = judge(scene.test, model, scene.schema.classes, areas=False).error
     losses = _train_losses(scene, model)
     curve = _average_losses(sites, trace) if cell.curve else np.zeros((len(model), 0))
     for k, (epsilon, plan) in enumerate(plans):
@@ -214,7 +214,7 @@ def _settings(cell: Cell, plans: list[tuple[float | None, Plan]], seeds: int) ->
 
 def _train_losses(scene: Scene, model: Array) -> Array:
     """Mean loss of a model over all training records; (R, d) → (R,)."""
-    values = [risk_of(part, scene.loss).value(model) for part in scene.shards]
+    values = [risk_over(part, scene.loss).value(model) for part in scene.shards]
     return np.asarray(np.average(values, axis=0, weights=[part.n for part in scene.shards]))
 
 

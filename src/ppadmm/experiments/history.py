@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ppadmm.engines.local import Trace
-from ppadmm.experiments.metrics import evaluate
-from ppadmm.typing import Array, Matrix
+from ppadmm.experiments.held_out import HeldOut, judge
+from ppadmm.typing import Array
 
 POINTS = 100
 """At most so many rounds are looked at, evenly spaced, the first and the last among them."""
@@ -27,10 +27,12 @@ def running_models(trace: Trace, rounds: NDArray[np.int64]) -> Array:
     return np.stack([part.agent_models()[:, 0] for part in until])
 
 
-def figures_by_round(trace: Trace, test: tuple[Matrix, Array], classes: int = 2) -> dict[str, Any]:
+def figures_by_round(trace: Trace, test: HeldOut, classes: int = 2) -> dict[str, Any]:
     """Judge the running averaged model on held-out records: a local diagnostic, not covered."""
     rounds = rounds_shown(trace.rounds)
-    figures = evaluate(*test, running_models(trace, rounds).mean(axis=1), classes)
+    # One round at a time: the models of all agents in all rounds may be large.
+    models = [running_models(trace, rounds[k : k + 1]).mean(axis=1) for k in range(len(rounds))]
+    figures = judge(test, np.concatenate(models), classes, areas=False)
     return {
         "rounds": rounds.tolist(),
         "test_error": figures.error.tolist(),

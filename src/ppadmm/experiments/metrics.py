@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 from scipy.stats import rankdata
 
@@ -18,20 +19,23 @@ class Metrics:
     log_loss: Array
 
 
-def evaluate(X: Matrix, y: Array, theta: Array, classes: int = 2) -> Metrics:
-    """Judge models θ (R, d), or (R, K·d), on records X (n, d) with labels as in `Shard`."""
+def evaluate(X: Matrix, y: Array, theta: Array, classes: int = 2, areas: bool = True) -> Metrics:
+    """Judge models θ (R, d), or (R, K·d), on records X (n, d) with labels as in `Shard`.
+
+    Without `areas` the AUC, which sorts all scores, is left out (NaN).
+    """
     if theta.shape[1] != X.shape[1]:
-        return _evaluate_scores(X, y, theta, classes)
+        return _evaluate_scores(X, y, theta, classes, areas)
     scores: Array = X @ theta.T
     margins = scores * y[:, None]
     return Metrics(
         error=(margins <= 0.0).mean(axis=0),
-        auc=area_under_curve(scores, y),
+        auc=area_under_curve(scores, y) if areas else np.full(len(theta), np.nan),
         log_loss=np.logaddexp(0.0, -margins).mean(axis=0),
     )
 
 
-def _evaluate_scores(X: Matrix, y: Array, theta: Array, classes: int) -> Metrics:
+def _evaluate_scores(X: Matrix, y: Array, theta: Array, classes: int, areas: bool) -> Metrics:
     """Take the class of the largest score, softmax probabilities, and the mean AUC over classes.
 
     A record whose largest score is shared by several classes counts as an error.
@@ -41,13 +45,18 @@ def _evaluate_scores(X: Matrix, y: Array, theta: Array, classes: int) -> Metrics
     codes = y.astype(np.intp)
     own = np.take_along_axis(scores, codes[:, None, None], axis=2)
     others = np.where(np.arange(classes) == codes[:, None, None], -np.inf, scores).max(axis=2)
-    signs = np.where(codes[:, None] == np.arange(classes), 1.0, -1.0)
-    areas = [area_under_curve(scores[:, :, k], signs[:, k]) for k in range(classes)]
     return Metrics(
         error=(own[:, :, 0] <= others).mean(axis=0),
-        auc=np.mean(areas, axis=0),
+        auc=_mean_area(scores, codes) if areas else np.full(len(theta), np.nan),
         log_loss=(logsumexp(scores, axis=2) - own[:, :, 0]).mean(axis=0),
     )
+
+
+def _mean_area(scores: Array, codes: NDArray[np.intp]) -> Array:
+    """Average the areas of every class against the rest."""
+    classes = range(scores.shape[2])
+    signs = [np.where(codes == k, 1.0, -1.0) for k in classes]
+    return np.asarray(np.mean([area_under_curve(scores[:, :, k], signs[k]) for k in classes], 0))
 
 
 def area_under_curve(scores: Array, y: Array) -> Array:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, Site, recipe_named
-from ppadmm.data import Shard
+from ppadmm.data import Shard, ShardStream
 from ppadmm.engines.actors import Around
 from ppadmm.experiments.scene import Scene, cast
 from ppadmm.noise import NoiseSource, SecureNoise, SeededNoise
-from ppadmm.problem import Loss, NoRecords, Risk, risk_of
+from ppadmm.problem import Loss, NoRecords, Risk, risk_over
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Role:
     agents: int
     neighbours: tuple[int, ...]
     neighbour_degrees: tuple[int, ...]
-    part: Shard | None
+    part: Shard | ShardStream | None
     parameters: int
     loss: Loss
     settings: Settings
@@ -40,7 +40,7 @@ class Role:
         risk: Risk = (
             NoRecords(self.parameters, self.loss)
             if self.part is None
-            else risk_of(self.part, self.loss)
+            else risk_over(self.part, self.loss)
         )
         return Site(self.agent, self.agents, self.neighbours, risk, self.neighbour_degrees)
 

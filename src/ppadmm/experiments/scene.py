@@ -9,12 +9,24 @@ import numpy as np
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, Site, recipe_named
 from ppadmm.algorithms.defaults import Plan, Sizes
-from ppadmm.data import Dataset, Deal, Partition, Schema, Shard, deal, shards, split
+from ppadmm.data import (
+    Dataset,
+    Deal,
+    Partition,
+    Schema,
+    Shard,
+    ShardStream,
+    StreamedData,
+    deal,
+    joined,
+    shards,
+    split,
+)
 from ppadmm.data.shard import stack_rows
+from ppadmm.experiments.held_out import HeldOut
 from ppadmm.noise import NoiseSource
 from ppadmm.privacy import Budget, Charge, Ledger, MemoryLedger
-from ppadmm.problem import Graph, Loss, NoRecords, Risk, graph_from, risk_of
-from ppadmm.typing import Array, Matrix
+from ppadmm.problem import Graph, Loss, NoRecords, Risk, graph_from, risk_over
 
 Reservations: TypeAlias = list[tuple[int, tuple[tuple[Charge, int], ...]]]
 """For each agent, the most that a run may cost."""
@@ -30,8 +42,8 @@ class Scene:
 
     schema: Schema
     graph: Graph
-    parts: tuple[Shard | None, ...]
-    test: tuple[Matrix, Array]
+    parts: tuple[Shard | ShardStream | None, ...]
+    test: HeldOut
     loss: Loss
     dealt: Deal
 
@@ -51,7 +63,7 @@ class Scene:
         return self.features * self.loss.outputs
 
     @property
-    def shards(self) -> list[Shard]:
+    def shards(self) -> list[Shard | ShardStream]:
         """The parts of the agents that have records."""
         return [part for part in self.parts if part is not None]
 
@@ -60,16 +72,24 @@ class Scene:
         """Every agent's number of records."""
         return tuple(0 if part is None else part.n for part in self.parts)
 
-    def pooled(self) -> Shard:
+    def pooled(self) -> Shard | ShardStream:
         """Return all training records at one place."""
-        stack = stack_rows([part.X for part in self.shards])
-        labels = np.concatenate([part.y for part in self.shards])
+        if streams := [part for part in self.shards if isinstance(part, ShardStream)]:
+            return joined(streams)
+        parts = [part for part in self.shards if isinstance(part, Shard)]
+        stack = stack_rows([part.X for part in parts])
+        labels = np.concatenate([part.y for part in parts])
         return Shard(stack, labels, self.schema.classes)
+
+    def close(self) -> None:
+        """Delete what a stream keeps on disk; records in memory stay."""
+        if isinstance(self.test, ShardStream):
+            self.test.close()
 
     def sites(self, algorithm: str) -> list[Site]:
         """Return every agent's site, or one with all records if the algorithm pools them."""
         if recipe_named(algorithm).pooled:
-            return [Site(0, 1, (), risk_of(self.pooled(), self.loss))]
+            return [Site(0, 1, (), risk_over(self.pooled(), self.loss))]
         graph = self.graph
         return [
             Site(
@@ -82,10 +102,10 @@ class Scene:
             for i, part in enumerate(self.parts)
         ]
 
-    def _risk(self, part: Shard | None) -> Risk:
+    def _risk(self, part: Shard | ShardStream | None) -> Risk:
         if part is None:
             return NoRecords(self.parameters, self.loss)
-        return risk_of(part, self.loss)
+        return risk_over(part, self.loss)
 
     def plan(
         self, algorithm: str, budgets: Sequence[Budget], rounds: int | None, eta: float | None
@@ -108,7 +128,7 @@ def strictest(budgets: Sequence[Budget]) -> Budget:
 
 
 def stage(
-    data: Dataset,
+    data: Dataset | StreamedData,
     agents: int,
     graph: str,
     loss: Loss,
@@ -121,6 +141,8 @@ def stage(
     Records are dealt as `partition` says (see `ppadmm.data.Partition`), or `records[i]` of them to
     agent i; with 0 it only listens. With a column the number of agents follows from it.
     """
+    if isinstance(data, StreamedData):
+        return _stage_streams(data, agents, graph, loss, seed, records, partition)
     train, test = split(data, seed)
     dealt = deal(data, train, Partition.parse(partition), agents, seed, records)
     X, y = data.X[train], data.y[train]
@@ -129,6 +151,20 @@ def stage(
     network = graph_from(graph, len(parts), seed)
     held_out = (data.X[test], data.y[test])
     return Scene(data.schema, network, tuple(parts), held_out, loss, dealt)
+
+
+def _stage_streams(
+    data: StreamedData,
+    agents: int,
+    graph: str,
+    loss: Loss,
+    seed: int,
+    records: Sequence[int] | None,
+    partition: str,
+) -> Scene:
+    streams = data.deal(Partition.parse(partition), agents, seed, records)
+    network = graph_from(graph, len(streams.parts), seed)
+    return Scene(data.schema, network, streams.parts, streams.test, loss, streams.dealt)
 
 
 def cast(

@@ -1,6 +1,7 @@
 """A run as a frozen value: all that is needed to do it again."""
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from ppadmm import checks
@@ -32,8 +33,11 @@ class RunSpec:
 
     `epsilons` gives every agent a budget of its own, in place of `epsilon` for all; `records` says
     how many training records each agent holds, in place of an even share. `partition` is spelt
-    even, column:NAME or dirichlet:ALPHA (see `ppadmm.data.Partition`); with a column the number of
-    agents, and hence `agents` of the finished run, follows from it.
+    even, column:NAME, files or dirichlet:ALPHA (see `ppadmm.data.Partition`); with a column or
+    files the number of agents, and hence `agents` of the finished run, follows from it.
+
+    With `memory` (bytes), or where `data` is a folder of Parquet files, the records are streamed
+    and at most so much of them, or 512 MB, is held at any time.
 
     With a `seed` the split, the graph and the noise follow from it and the run is a simulation,
     not private; without one the noise comes from the operating system.
@@ -62,6 +66,7 @@ class RunSpec:
     solver: str = "auto"
     seed: int | None = None
     speaking: Speaking = HALF_THE_ROUNDS
+    memory: int | None = None
 
     def __post_init__(self) -> None:
         checks.count("agents", self.agents)
@@ -79,6 +84,8 @@ class RunSpec:
             checks.count("rounds", self.rounds, at_most=MAX_ROUNDS)
         if self.eta is not None:
             checks.positive("eta", self.eta)
+        if self.memory is not None:
+            checks.count("memory", self.memory)
         if self.seed is not None:
             checks.count("seed", self.seed, at_least=0)
         if self.calibration == "paper" and self.regularisation:
@@ -94,7 +101,7 @@ class RunSpec:
                 f"The partition {self.partition!r} says how many records each agent holds; leave "
                 "records out."
             )
-        if partition.column is None:
+        if not partition.names_agents:
             self._check_lengths(self.agents)
 
     def _check_lengths(self, agents: int) -> None:
@@ -106,6 +113,11 @@ class RunSpec:
         """Return the spec of what is run: the data's name, and as many agents as there are."""
         self._check_lengths(agents)
         return replace(self, data=data, agents=agents)
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the records are read in pieces, never all at once."""
+        return self.memory is not None or Path(self.data).is_dir()
 
     @property
     def guaranteed(self) -> bool:

@@ -11,12 +11,13 @@ import numpy as np
 
 from ppadmm import __version__
 from ppadmm.algorithms import Settings, recipe_named
-from ppadmm.data import Dataset, Partition, Schema, load
+from ppadmm.data import Dataset, Partition, Schema, StreamedData, load, open_stream
 from ppadmm.engines import local
 from ppadmm.errors import InputError
 from ppadmm.experiments.booked import Booked, Booking, open_booking
+from ppadmm.experiments.held_out import judge, largest_share, records_in
 from ppadmm.experiments.history import figures_by_round
-from ppadmm.experiments.metrics import Metrics, evaluate
+from ppadmm.experiments.metrics import Metrics
 from ppadmm.experiments.roles import Role, roles
 from ppadmm.experiments.scene import Scene, cast, stage, strictest
 from ppadmm.experiments.spec import RunSpec
@@ -25,7 +26,7 @@ from ppadmm.privacy import Tally
 from ppadmm.privacy import accountant as accounting
 from ppadmm.privacy.record import to_plain
 from ppadmm.privacy.statement import CAVEATS, UNITS, Statement, finite_or_none, worst
-from ppadmm.problem import loss_for, risk_of
+from ppadmm.problem import loss_for, risk_over
 from ppadmm.typing import Array
 
 Progress = Callable[[int, int], None]
@@ -100,8 +101,8 @@ class Result:
             "eta": settings.eta[0],
             "beta": settings.beta,
             "releases": list(statement.releases),
-            "test_records": len(scene.test[1]),
-            "test_majority": _largest_share(scene.test[1]),
+            "test_records": records_in(scene.test),
+            "test_majority": largest_share(scene.test),
             "test_error": float(self.metrics.error[0]),
             "test_error_per_agent": [float(e) for e in self.agent_metrics.error],
             "test_auc": finite_or_none(float(self.metrics.auc[0])),
@@ -130,7 +131,7 @@ def prepare(spec: RunSpec, data: object | None = None) -> Prepared:
     return _prepared(spec, _opened(spec, data), data)
 
 
-def _prepared(spec: RunSpec, opened: Dataset, data: object | None) -> Prepared:
+def _prepared(spec: RunSpec, opened: Dataset | StreamedData, data: object | None) -> Prepared:
     loss = loss_for(spec.loss, opened.schema.classes, spec.multiclass)
     seed = spec.seed or 0
     scene = stage(opened, spec.agents, spec.graph, loss, seed, spec.records, spec.partition)
@@ -138,9 +139,12 @@ def _prepared(spec: RunSpec, opened: Dataset, data: object | None) -> Prepared:
     return Prepared(spec, _settings(spec, scene), scene)
 
 
-def _opened(spec: RunSpec, data: object | None) -> Dataset:
-    if isinstance(data, Dataset):
+def _opened(spec: RunSpec, data: object | None) -> Dataset | StreamedData:
+    if isinstance(data, Dataset | StreamedData):
         return data
+    if data is None and spec.streamed:
+        schema = Schema.from_toml(spec.schema) if spec.schema else None
+        return open_stream(spec.data, schema, spec.memory)
     return load(
         spec.data if data is None else data,
         label=spec.label,
@@ -164,14 +168,26 @@ def train(
     or a `schema` in the spec, or what `ppadmm.data.load` returned. With a `booking` the run is
     charged to a data owner's ledger, which may refuse it.
     """
-    if booking is None:
-        return run(prepare(spec, data), progress, engine=engine)
-    if engine is not None:
+    if booking is not None and engine is not None:
         raise InputError("A ledger needs all agents in this process; leave out the engine.")
     opened = _opened(spec, data)
+    if engine is not None and isinstance(opened, StreamedData):
+        raise InputError(f"{opened.name!r} is streamed, which works in this process only.")
     prepared = _prepared(spec, opened, data)
-    reasons = _not_private_because(prepared)
-    return run(prepared, progress, open_booking(booking, prepared.spec, opened, reasons))
+    try:
+        booked = None if booking is None else _booked(booking, prepared, opened)
+        return run(prepared, progress, booked, engine)
+    finally:
+        prepared.scene.close()
+
+
+def _booked(booking: Booking, prepared: Prepared, opened: Dataset | StreamedData) -> Booked:
+    if isinstance(opened, StreamedData):
+        raise InputError(
+            f"{opened.name!r} is streamed, and a ledger cannot name what it does not read whole; "
+            "leave out --ledger or --memory."
+        )
+    return open_booking(booking, prepared.spec, opened, _not_private_because(prepared))
 
 
 def run(
@@ -251,15 +267,15 @@ def _result(
     statement = _statement(prepared, reserved, trace)
     model, agent_models = trace.model()[0], trace.agent_models()[:, 0]
     classes = prepared.scene.schema.classes
-    X, y = prepared.scene.test
+    test = prepared.scene.test
     loss = None if statement.private else _train_loss(prepared, model)
     return Result(
         prepared=prepared,
         model=model,
         agent_models=agent_models,
         trace=trace,
-        metrics=evaluate(X, y, model[None], classes),
-        agent_metrics=evaluate(X, y, agent_models, classes),
+        metrics=judge(test, model[None], classes),
+        agent_metrics=judge(test, agent_models, classes, areas=False),
         train_loss=loss,
         noise=[_noise(end) for end in endings],
         passes=float(np.mean([end.passes for end in endings])),
@@ -267,20 +283,15 @@ def _result(
         seconds=seconds,
         reserved=reserved,
         spent=[end.spent[0] for end in endings],
-        history=figures_by_round(trace, (X, y), classes),
+        history=figures_by_round(trace, test, classes),
         statement=statement,
         entry=entry,
     )
 
 
-def _largest_share(labels: Array) -> float:
-    """Return how often always naming the commonest class is right."""
-    return float(np.unique(labels, return_counts=True)[1].max() / len(labels))
-
-
 def _train_loss(prepared: Prepared, model: Array) -> float:
     scene = prepared.scene
-    values = [risk_of(part, scene.loss).value(model[None])[0] for part in scene.shards]
+    values = [risk_over(part, scene.loss).value(model[None])[0] for part in scene.shards]
     return float(np.average(values, weights=[part.n for part in scene.shards]))
 
 

@@ -5,6 +5,7 @@ from ppadmm.problem.losses import LOSSES, HuberHinge, Logistic, Loss, MarginLoss
 from ppadmm.problem.multiclass import MULTICLASS, Multinomial, OneVsRest, ScoreLoss, loss_for
 from ppadmm.problem.risk import MarginRisk, NoRecords, Risk, Subproblem
 from ppadmm.problem.scores import ScoreRisk, risk_of
+from ppadmm.problem.streamed import StreamedRisk, risk_over
 
 __all__ = [
     "KINDS",
@@ -22,6 +23,7 @@ __all__ = [
     "Risk",
     "ScoreLoss",
     "ScoreRisk",
+    "StreamedRisk",
     "Subproblem",
     "graph_from",
     "loss_for",
@@ -29,4 +31,5 @@ __all__ = [
     "make_graph",
     "read_edges",
     "risk_of",
+    "risk_over",
 ]

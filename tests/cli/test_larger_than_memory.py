@@ -1,0 +1,277 @@
+"""`ppadmm train` on Parquet files larger than its memory: the same numbers, bounded, no traces."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ppadmm import RunSpec, train
+from ppadmm.cli.common import size
+from ppadmm.data import Categorical, Label, Numeric, Schema, stream
+from ppadmm.errors import InputError
+from ppadmm.problem import MarginRisk, StreamedRisk
+from ppadmm.reports.command import command as command_of
+
+N = 3000
+SCHEMA = Schema(
+    (*(Numeric(f"x{i}", 0, 1) for i in range(6)), Categorical("c", tuple("abcd"))),
+    Label("y", ("yes",), ("no",)),
+)
+THREE = {"name": "y", "classes": ["no", "so", "yes"]}
+RUN = {"rounds": 6, "epsilon": 20.0, "delta": 1e-3, "seed": 3, "beta": 1e-12, "graph": "complete"}
+
+
+def records(n=N, seed=0, three=False):
+    rng = np.random.default_rng(seed)
+    x, c = rng.random((n, 6)), rng.choice(list("abcd"), n)
+    score = x @ [1, 2, -1, 0, 3, -2] + (c == "a") + rng.standard_normal(n)
+    y = np.where(score > 1.5, "yes", "no")
+    y = np.where(three & (np.abs(score - 1.5) < 0.5), "so", y)
+    sites = rng.choice(["north", "south", "west"], n, p=[0.5, 0.3, 0.2])
+    return {f"x{i}": x[:, i] for i in range(6)} | {"c": c, "site": sites, "y": y}
+
+
+@pytest.fixture(autouse=True)
+def _files(_elsewhere):
+    pq.write_table(pa.table(records()), "big.parquet", row_group_size=700)
+    Path("s.toml").write_text(SCHEMA.to_toml())
+
+
+@pytest.fixture
+def spilled(monkeypatch):
+    """Keep nothing in memory and make small batches and blocks."""
+    monkeypatch.setattr(stream, "KEPT", 0.0)
+    monkeypatch.setattr(stream, "BLOCK", 4_000)
+    monkeypatch.setattr(stream, "BATCH_ROWS", 160)
+
+
+def both(**changes):
+    spec = {"data": "big.parquet", "schema": "s.toml", **RUN, **changes}
+    return train(RunSpec(**spec)), train(RunSpec(**spec, memory=16 * 10**6))
+
+
+def assert_same(whole, streamed):
+    np.testing.assert_allclose(streamed.trace.releases, whole.trace.releases, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(streamed.model, whole.model, rtol=0, atol=1e-9)
+    a, b = whole.to_dict(), streamed.to_dict()
+    for name in ("records", "test_records", "test_majority", "agent_names", "private", "warnings"):
+        assert a[name] == b[name], name
+    for name in ("test_error", "test_auc", "test_log_loss", "train_loss"):
+        assert b[name] == pytest.approx(a[name], abs=1e-9), name
+    assert b["history"]["test_log_loss"] == pytest.approx(a["history"]["test_log_loss"], abs=1e-9)
+    assert a["statement"] == b["statement"]
+
+
+@pytest.mark.parametrize("row_group", [37, 10**6])
+@pytest.mark.usefixtures("spilled")
+def test_the_same_model_as_in_memory(row_group):
+    pq.write_table(pa.table(records()), "big.parquet", row_group_size=row_group)
+    assert_same(*both())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"partition": "column:site"},
+        {"records": (700, 300, 0, 50, 900)},
+        {"algorithm": "ipp"},
+        {"algorithm": "centralised", "rounds": 1},
+        {"solver": "lbfgs"},
+        {"loss": "huber-hinge", "solver": "newton"},
+    ],
+    ids=str,
+)
+@pytest.mark.usefixtures("spilled")
+def test_the_same_with_other_settings(changes):
+    assert_same(*both(**changes))
+
+
+@pytest.mark.usefixtures("spilled")
+def test_the_same_with_three_classes():
+    pq.write_table(pa.table(records(three=True)), "big.parquet", row_group_size=200)
+    plain = SCHEMA.to_dict() | {"label": THREE}
+    Path("s.toml").write_text(Schema.from_dict(plain).to_toml())
+    assert_same(*both())
+
+
+def test_many_test_records_have_an_area_within_a_bin(monkeypatch):
+    monkeypatch.setattr("ppadmm.experiments.held_out.EXACT", 0)
+    whole, streamed = both()
+    assert streamed.metrics.auc[0] != whole.metrics.auc[0]
+    assert streamed.metrics.auc[0] == pytest.approx(whole.metrics.auc[0], abs=1e-4)
+
+
+def test_a_folder_is_streamed_and_its_files_may_be_the_agents(command):
+    Path("sites").mkdir()
+    for k, site in enumerate(["north", "south"]):
+        pq.write_table(pa.table(records(400 + 300 * k, k)), f"sites/{site}.parquet")
+    run = ("train", "sites", "--schema", "s.toml", "--rounds", "2", "--epsilon", "30",
+           "--delta", "1e-3", "--json", "--graph", "complete")  # fmt: skip
+    figures = command(*run, "--partition", "files").json
+    assert figures["agent_names"] == ["north", "south"]
+    assert figures["agents"] == figures["spec"]["agents"] == 2
+    assert sum(figures["records"]) == 880
+    assert figures["private"] is True
+    assert "the file that it is in" in " ".join(figures["statement"]["caveats"])
+    even = command(*run, "--agents", "4", "--memory", "20MB").json
+    assert even["records"] == [220] * 4
+    assert even["spec"]["memory"] == 20_000_000
+    refused = command(*run, "--partition", "files", "--agents", "3")
+    assert refused.code == 2
+    assert "follows from the files" in refused.err
+
+
+def test_errors_are_one_sentence(command):
+    run = ("train", "big.parquet", "--memory", "64MB", "--json")
+    for arguments, words in [
+        ((*run,), "a schema is needed"),
+        ((*run, "--schema", "s.toml", "--partition", "dirichlet:1"), "leave memory out"),
+        (("train", "big.parquet", "--memory", "lots"), "such as 512MB or 2GB, got 'lots'"),
+        (("train", "adult", "--memory", "1GB", "--schema", "s.toml"), "Only Parquet files"),
+        (("train", "big.parquet", "--schema", "s.toml", "--partition", "files"), "a folder of"),
+    ]:
+        outcome = command(*arguments)
+        assert outcome.code in (2, 3)
+        assert outcome.err.count("\n") == 1
+        assert words in outcome.err
+
+
+def test_the_report_names_a_command_that_streams(command):
+    figures = command("train", "big.parquet", "--schema", "s.toml", "--memory", "64MB", "--json",
+                      "--rounds", "2", "--epsilon", "20", "--delta", "1e-3").json  # fmt: skip
+    assert "--memory 64000000" in command_of(figures["spec"])
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("512MB", 512 * 10**6),
+        ("2 GiB", 2**31),
+        ("1.5gb", 15 * 10**8),
+        ("64m", 64 * 10**6),
+        ("7", 7),
+    ],
+)
+def test_sizes(text, number):
+    assert size("memory", text) == number
+
+
+@pytest.mark.parametrize("text", ["", "MB", "-1MB", "1e9", "5 apples"])
+def test_no_sizes(text):
+    with pytest.raises(InputError, match="Expected memory such as"):
+        size("memory", text)
+
+
+# A hundred thousand features.
+
+
+@pytest.mark.parametrize("memory", [None, 16 * 10**6])
+def test_wide_data_never_forms_a_square_matrix(memory, monkeypatch):
+    def forbidden(*_):
+        raise AssertionError("a d × d matrix was asked for")
+
+    for risk in (MarginRisk, StreamedRisk):
+        monkeypatch.setattr(risk, "hessian", forbidden)
+        monkeypatch.setattr(risk, "gram", property(forbidden))
+    d = 100_000
+    code = np.random.default_rng(0).integers(0, d, 2000)
+    table = {"x": code / d, "code": code.astype(str), "y": np.where(code % 3, "yes", "no")}
+    pq.write_table(pa.table(table), "wide.parquet", row_group_size=300)
+    columns = (Numeric("x", 0, 1), Categorical("code", tuple(map(str, range(d)))))
+    Path("wide.toml").write_text(Schema(columns, SCHEMA.label).to_toml())
+    spec = RunSpec(data="wide.parquet", schema="wide.toml", memory=memory, rounds=2, agents=2,
+                   epsilon=50.0, delta=1e-3, seed=0)  # fmt: skip
+    result = train(spec)
+    assert result.prepared.scene.features == d + 2
+    assert np.isfinite(result.model).all()
+    assert result.model.any()
+
+
+# In processes of their own: memory, and what is left behind.
+
+MEASURED = """
+import sys
+from pathlib import Path
+from ppadmm import RunSpec, train
+memory = int(sys.argv[2]) or None
+spec = RunSpec(data=sys.argv[1], schema="s.toml", memory=memory, rounds=2, epsilon=50.0,
+               delta=1e-3, seed=0, agents=3)
+train(spec)
+status = Path("/proc/self/status").read_text().splitlines()
+print(next(line.split()[1] for line in status if line.startswith("VmHWM")))
+"""
+
+
+def peak_mb(path, memory):
+    """Peak resident memory of a training in a process of its own."""
+    command = [sys.executable, "-c", MEASURED, path, str(memory)]
+    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    return int(found.stdout) / 1000
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
+def test_memory_stays_under_the_cap_whatever_the_row_groups():
+    cap, n, columns = 36 * 10**6, 150_000, 20
+    schema = Schema(tuple(Numeric(f"x{i}", 0, 1) for i in range(columns)), SCHEMA.label)
+    Path("s.toml").write_text(schema.to_toml())
+    rng = np.random.default_rng(0)
+    for name, rows, group in (("few", 2_000, n), ("groups", n, 5_000), ("one", n, n)):
+        table = {f"x{i}": rng.random(rows) for i in range(columns)}
+        table["y"] = np.where(table["x0"] > 0.5, "yes", "no")
+        options = {"row_group_size": group, "compression": "none"}
+        pq.write_table(pa.table(table), f"{name}.parquet", **options)
+    fixed = peak_mb("few.parquet", cap)
+    assert peak_mb("groups.parquet", cap) - fixed <= cap / 1e6
+    assert peak_mb("one.parquet", cap) - fixed <= cap / 1e6
+    # In memory the same records take several times the cap, or this test would show nothing.
+    assert peak_mb("groups.parquet", 0) - fixed > 2 * cap / 1e6
+
+
+WAITING = """
+import sys, time
+from ppadmm.data import Partition, Schema, open_stream, stream
+stream.KEPT = 0.0
+data = open_stream("big.parquet", Schema.from_toml("s.toml"))
+streams = data.deal(Partition(), 2, 0)
+print(sum(ticket.length for part in streams.parts for ticket in part.tickets), flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_killed_run_leaves_nothing_behind(tmp_path):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    environment = os.environ | {"TMPDIR": str(scratch)}
+    command = [sys.executable, "-c", WAITING]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as waiting:
+        on_disk = int(waiting.stdout.readline())
+        while_running = list(scratch.iterdir())
+        held = [str(fd.readlink()) for fd in Path(f"/proc/{waiting.pid}/fd").iterdir()]
+        waiting.send_signal(signal.SIGKILL)
+    assert on_disk > 2400 * 11 * 8
+    assert while_running == list(scratch.iterdir()) == []
+    assert any(str(scratch) in name and "deleted" in name for name in held)
+
+
+@pytest.mark.usefixtures("spilled")
+def test_a_finished_run_and_a_failed_one_leave_nothing_behind(tmp_path, monkeypatch):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    spec = RunSpec(data="big.parquet", schema="s.toml", memory=16 * 10**6, **RUN)
+    result = train(spec)
+    assert json.dumps(result.to_dict())  # the figures need no records any more
+    assert list(scratch.iterdir()) == []
+    bad = records()
+    bad["c"] = np.where(np.arange(N) == 2500, "zebra", bad["c"])
+    pq.write_table(pa.table(bad), "big.parquet")
+    with pytest.raises(InputError, match=r"File 'big.parquet': Column 'c', row 2501: 'zebra'"):
+        train(spec)
+    assert list(scratch.iterdir()) == []
