@@ -5,6 +5,7 @@ change of a byte is seen. ε is worked out again from the events with `ppadmm.pr
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -89,15 +90,25 @@ def read_certificate(data: bytes) -> Plain:
         if not data.endswith(b"\n"):
             raise ValueError("it does not end with a newline")
         value = canonical.loads(data[:-1])
+        _require_signed(value)
         require_shape("certificate", value)
     except ValueError as error:
         raise CertificateError(f"It is no certificate in canonical form: {error}.") from None
     body: Plain = value["certificate"]
-    if not keys.is_signed(
-        body["signer"]["key"], value["signature"], DOMAIN + canonical.dumps(body)
-    ):
-        raise CertificateError("Its signature is not that of its content.")
     return body
+
+
+def _require_signed(value: Any) -> None:
+    try:
+        body, signature = value["certificate"], value["signature"]
+        public = body["signer"]["key"]
+    except (TypeError, KeyError, IndexError):
+        raise ValueError("it holds no signed content") from None
+    for text, digits in ((public, 64), (signature, 128)):
+        if not isinstance(text, str) or not re.fullmatch(f"[0-9a-f]{{{digits}}}", text):
+            raise ValueError("its key or signature is not in lower-case hexadecimal digits")
+    if not keys.is_signed(public, signature, DOMAIN + canonical.dumps(body)):
+        raise CertificateError("Its signature is not that of its content.")
 
 
 def check(data: bytes, trusted: Sequence[str] = ()) -> Verdict:

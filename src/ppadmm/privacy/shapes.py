@@ -58,7 +58,7 @@ def _is(value: Any, wanted: str | list[str]) -> bool:
 
 
 def _value_faults(rule: Any, value: Any, where: str) -> Iterator[tuple[str, str]]:
-    if "const" in rule and value != rule["const"]:
+    if "const" in rule and (value, type(value)) != (rule["const"], type(rule["const"])):
         yield where, f"is not {rule['const']!r}"
     if "enum" in rule and value not in rule["enum"]:
         yield where, f"is not one of {rule['enum']}"

@@ -1,0 +1,424 @@
+"""Statements with a published schema, and certificates that every changed byte breaks."""
+
+import copy
+import functools
+import json
+import random
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from small_runs import finished, folder_of
+
+from ppadmm.errors import CertificateError, InputError
+from ppadmm.experiments.disclosure import disclosure
+from ppadmm.experiments.spec import RunSpec
+from ppadmm.experiments.train import train
+from ppadmm.privacy import canonical, keys
+from ppadmm.privacy.certificate import DOMAIN, check, issue, require_together
+from ppadmm.privacy.shapes import KEYWORDS, require_shape, schema
+
+jsonschema = pytest.importorskip("jsonschema")
+RUNS = ("private", "ipp", "seeded", "paper", "bare", "pooled", "one-shot")
+DOCS = Path(__file__).parents[2] / "docs" / "schemas"
+KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+OTHER = Ed25519PrivateKey.from_private_bytes(bytes(range(1, 33)))
+
+
+def certificate(name="pooled", key=KEY, **changes):
+    options = {"name": "us", "model": b"m", "releases": b"r", "issued": "2026-01-01", **changes}
+    return issue(statement(name), key, **options)
+
+
+def statement(name):
+    """Return a fresh copy of a run's statement."""
+    return json.loads(_written(name))
+
+
+@functools.cache
+def _written(name):
+    return json.dumps(disclosure(finished(name)))
+
+
+def forged(change, name="pooled"):
+    """A certificate that was changed by its own signer: the signature is good, the content not."""
+    body = json.loads(certificate(name))["certificate"]
+    change(body)
+    signature = KEY.sign(DOMAIN + canonical.dumps(body)).hex()
+    return canonical.dumps({"certificate": body, "signature": signature}) + b"\n"
+
+
+class TestStatements:
+    @pytest.mark.parametrize("name", RUNS)
+    def test_every_statement_fits_the_published_schema(self, name):
+        validator = jsonschema.Draft202012Validator(schema("statement"))
+        validator.validate(statement(name))
+        require_shape("statement", statement(name))
+
+    @pytest.mark.parametrize("name", ["statement", "certificate"])
+    def test_the_schemas_are_schemas_and_those_of_the_docs(self, name):
+        jsonschema.Draft202012Validator.check_schema(schema(name))
+        assert json.loads((DOCS / f"{name}.schema.json").read_text()) == schema(name)
+
+    @pytest.mark.parametrize("name", ["statement", "certificate"])
+    def test_our_own_check_knows_every_word_of_the_schemas(self, name):
+        def words(rule):
+            if isinstance(rule, dict):
+                yield from rule
+                for key, part in rule.items():
+                    inner = part.values() if key in ("properties", "$defs") else [part]
+                    for each in inner:
+                        yield from words(each)
+            elif isinstance(rule, list):
+                for part in rule:
+                    yield from words(part)
+
+        assert set(words(schema(name))) <= KEYWORDS
+
+    def test_both_checks_find_the_same_faults(self):
+        """Every entry of a statement removed, set to something else, or one added."""
+        validator = jsonschema.Draft202012Validator(schema("statement"))
+        rng = random.Random(0)
+        found = 0
+        for _ in range(300):
+            value = statement("pooled")
+            place = rng.choice(list(value))
+            owner, spot = value, value[place]
+            while isinstance(spot, dict | list) and spot and rng.random() < 0.8:
+                place = rng.choice(list(spot) if isinstance(spot, dict) else range(len(spot)))
+                owner, spot = spot, spot[place]
+            owner[place] = rng.choice([None, -1, True, "x", [], {}, 1.5, 10**9, "rule", 0])
+            ours = True
+            try:
+                require_shape("statement", value)
+            except ValueError:
+                ours = False
+            assert ours == validator.is_valid(value)
+            found += not ours
+        assert found > 100
+
+    def test_the_paper_at_ten_is_flagged(self):
+        """Claimed 10, proven 11.2 (docs/privacy.md, section 9)."""
+        result = train(RunSpec.of("paper", epsilon=10.0))
+        said = disclosure(result)
+        assert said["claim"] == {"calibration": "paper", "epsilon": 10.0, "proven": False}
+        assert said["epsilon"] == pytest.approx(11.2, rel=0.01)
+        assert not said["private"]
+        assert (
+            "claim ε = 10 for this noise, but the accountant proves ε = 11.2" in said["warnings"][0]
+        )
+        assert said["warnings"][0] in result.statement.text()
+
+    def test_a_claim_that_holds_is_not_flagged(self):
+        assert statement("private")["claim"]["proven"] is True
+        assert not statement("private")["warnings"]
+
+    def test_the_curves_pass_through_the_statement(self):
+        curves = statement("private")["curves"]
+        epsilons = [e for _, e in curves["epsilon_by_delta"]]
+        assert epsilons == sorted(epsilons, reverse=True)
+        at = dict(map(tuple, curves["epsilon_by_delta"]))[1e-6]
+        assert at == pytest.approx(statement("private")["epsilon"])
+        errors = curves["errors_of_an_attacker"]
+        assert errors[0][1] > 0.9
+        assert errors[-1] == [1.0, 0.0]
+
+    def test_what_is_counted(self):
+        said = statement("ipp")
+        tests = sum(e["times"] for a in said["agents"] for e in a["booked"] if "kappa" in e)
+        assert said["released"]["ObjectivePerturbation"] == tests == sum(
+            a["releases"] for a in said["agents"] if a["records"]
+        )  # fmt: skip
+        assert said["tuned"]["rounds"] == "given"
+        assert said["tuned"]["eta"] == "rule"
+        assert said["booked"] is None
+
+
+class TestBytes:
+    def test_a_certificate_holds(self):
+        verdict = check(certificate(), [keys.public_key(KEY)])
+        assert verdict.statement == statement("pooled")
+        assert not verdict.unchecked
+
+    def test_every_changed_byte_is_rejected(self):
+        """All positions; the lowest bit, the case of a letter, and another value."""
+        good = certificate()
+        rng = random.Random(1)
+        for k, byte in enumerate(good):
+            others = {byte ^ 1, byte ^ 0x20, rng.randrange(256)} - {byte}
+            for other in others:
+                with pytest.raises(CertificateError):
+                    check(good[:k] + bytes([other]) + good[k + 1 :])
+
+    def test_every_cut_and_every_insertion_is_rejected(self):
+        good = certificate()
+        for k in range(0, len(good), 7):
+            for bad in (good[:k], good[:k] + good[k + 1 :], good[:k] + b" " + good[k:]):
+                with pytest.raises(CertificateError):
+                    check(bad)
+        for bad in (good + b"\n", good + good, b"\xef\xbb\xbf" + good, b""):
+            with pytest.raises(CertificateError):
+                check(bad)
+
+    def test_the_same_value_in_other_bytes_is_rejected(self):
+        good = certificate()
+        value = json.loads(good)
+        signature = value["signature"].encode()
+        for bad in (
+            json.dumps(value).encode() + b"\n",
+            json.dumps(value, separators=(",", ":")).encode() + b"\n",
+            good.replace(signature, signature.upper()),
+            good.replace(b'"format":1', b'"format":1,"format":1'),
+            good.replace(b'"format":1', b'"format":1.0'),
+            good.replace(b'"times":1', b'"times":1e0'),
+        ):
+            assert bad != good
+            with pytest.raises(CertificateError):
+                check(bad)
+
+    def test_a_huge_file_is_refused_before_it_is_read(self):
+        with pytest.raises(CertificateError, match="no certificate is so long"):
+            check(b"[" * (65 * 2**20))
+
+    def test_deep_nesting_is_refused(self):
+        with pytest.raises(CertificateError, match="canonical form"):
+            check(b"[" * 200_000 + b"\n")
+
+    def test_another_key_is_not_trusted(self):
+        with pytest.raises(CertificateError, match="none of those given"):
+            check(certificate(), [keys.public_key(OTHER)])
+        assert "give --trust" in check(certificate()).unchecked[0]
+
+
+def at(*path):
+    """Return a function that sets an entry of a certificate."""
+
+    def change(value):
+        def apply(body):
+            for name in path[:-1]:
+                body = body[name]
+            body[path[-1]] = value
+
+        return apply
+
+    return change
+
+
+class TestContent:
+    """A signer who lies: the signature is good and the recomputation says no."""
+
+    @pytest.mark.parametrize(
+        ("change", "reason"),
+        [
+            (at("statement", "epsilon")(0.5), "The run: it states ε = 0.5"),
+            (at("statement", "agents", 0, "epsilon")(0.5), "Agent 0: it states ε = 0.5"),
+            (at("statement", "epsilon")(None), "states ε = none"),
+            (at("statement", "delta")(1e-9), "events give"),
+            (at("statement", "agents", 0, "reserved", 0, "ratio")(1e-3), "events give"),
+            (at("statement", "agents", 0, "reserved", 0, "times")(0), "events give"),
+            (at("statement", "agents", 0, "reserved")([]), "events give"),
+            (at("statement", "agents", 0, "booked", 0, "times")(9), "booked more than it reserved"),
+            (at("statement", "released")({}), "counts of what was released"),
+            (at("statement", "not_private_because")(["a seed"]), "says why it is not"),
+            (at("statement", "claim", "epsilon")(0.1), "is proven"),
+            (at("statement", "claim", "proven")(None), "is proven"),
+            (at("statement", "claim", "calibration")("paper"), "no proven ε"),
+            (at("statement", "curves", "epsilon_by_delta", 3, 1)(0.01), "The curve"),
+            (at("statement", "curves", "divergence_by_order", 3, 1)(0.0), "The Rényi curve"),
+            (at("statement", "curves", "errors_of_an_attacker", 3, 1)(0.99), "attacker's errors"),
+            (at("statement", "unknown")(1), "unknown entry 'unknown'"),
+            (at("statement", "agents", 0, "reserved", 0, "free")(1), "none of what it may be"),
+            (at("statement", "agents", 0, "reserved", 0, "ratio")(-1.0), "none of what it may be"),
+            (at("statement", "unit")(5), "is not of type string"),
+            (at("format")(2), "is not 1"),
+        ],
+    )
+    def test_a_false_statement_is_rejected(self, change, reason):
+        with pytest.raises(CertificateError, match=reason):
+            check(forged(change))
+
+    def test_nothing_false_is_signed(self):
+        false = statement("pooled")
+        false["epsilon"] = 0.1
+        with pytest.raises(CertificateError, match=r"states ε = 0\.1"):
+            issue(false, KEY, name="us", model=b"", releases=b"", issued="")
+        false = statement("pooled")
+        false["epsilon"] = float("nan")
+        with pytest.raises(CertificateError, match="cannot be written down"):
+            issue(false, KEY, name="us", model=b"", releases=b"", issued="")
+
+    @pytest.mark.parametrize("name", RUNS)
+    def test_every_kind_of_run_is_recomputed(self, name):
+        assert check(certificate(name)).statement["private"] == finished(name).statement.private
+
+    def test_peers_name_each_other(self):
+        ours, theirs = keys.public_key(KEY), keys.public_key(OTHER)
+        one = check(certificate(peers=[theirs, ours]))
+        two = check(certificate(key=OTHER, peers=[ours]))
+        assert one.certificate["peers"] == [theirs]
+        require_together([one, two])
+        with pytest.raises(CertificateError, match=f"does not name {theirs}"):
+            require_together([check(certificate()), two])
+        with pytest.raises(CertificateError, match="same key"):
+            require_together([one, one])
+        with pytest.raises(CertificateError, match="settings_digest differs"):
+            require_together([one, check(certificate("one-shot", key=OTHER, peers=[ours]))])
+
+
+class TestCommands:
+    def test_from_a_ledger_to_a_verified_certificate(self, command):
+        def ok(*words):
+            outcome = command(*words)
+            assert outcome.code == 0, outcome.err
+            return outcome
+
+        ok("ledger", "new", "a.ledger", "--owner", "St Mary")
+        ok("ledger", "grant", "a.ledger", "synthetic", "--epsilon", 1.2, "--by", "officer")
+        train_ = ("train", "--rounds", 2, "--agents", 2, "--epsilon", 1)
+        outcome = ok(*train_, "--ledger", "a.ledger", "--out", "one")
+        assert "all 1 runs on 'synthetic' together cost ε = 1 of 1.2" in " ".join(
+            outcome.out.split()
+        )
+        assert "Booked: run" in Path("one/statement.txt").read_text()
+        old = Path("a.ledger").read_bytes()
+        early = json.loads(ok("ledger", "show", "a.ledger", "--json").out)["head"]
+
+        refused = command(*train_, "--ledger", "a.ledger", "--no-save")
+        assert refused.code == 4
+        assert "would cost ε = 1.5" in refused.err
+        assert "granted (by officer); spent: run" in refused.err
+        ok("ledger", "grant", "a.ledger", "synthetic", "--epsilon", 2)
+        ok(*train_, "--ledger", "a.ledger", "--out", "two")
+
+        ok("key", "new", "k")
+        assert Path("k").stat().st_mode & 0o777 == 0o600
+        for run in ("one", "two"):
+            ok("certify", run, "--key", "k")
+        cert = "two/certificate.json"
+        sound = ok("verify", cert, "--trust", "k.pub", "--ledger", "a.ledger", "--run", "two")
+        assert "PRIVATE: ε = 1 at δ = 1e-06" in sound.out
+        assert "No certificate can prove: that the noise was drawn" in sound.out
+        assert "Not checked" not in sound.out
+        assert "give --ledger" in ok("verify", cert).out
+        assert ok("verify", cert, "--json").json["certificates"][0]["epsilon"] <= 1.0
+
+        assert ok("ledger", "verify", "a.ledger", "--certificate", cert, "--head", early).code == 0
+        assert "was not checked" in ok("ledger", "verify", "a.ledger").out
+        shown = ok("ledger", "show", "a.ledger").out
+        assert "synthetic: ε = 1.5" in shown
+        assert "of 2 spent" in shown
+
+        wrong = command("verify", cert, "--run", "one")
+        assert wrong.code == 8
+        assert "model in the run folder is not the one certified" in wrong.err
+        for suffix in ("-wal", "-shm"):
+            Path(f"a.ledger{suffix}").unlink(missing_ok=True)
+        Path("a.ledger").write_bytes(old)
+        restored = command("ledger", "verify", "a.ledger", "--certificate", cert)
+        assert restored.code == 7
+        assert "an old copy" in restored.err
+        restored = command("verify", cert, "--ledger", "a.ledger")
+        assert restored.code == 8
+        assert "an old copy" in restored.err
+
+    @pytest.mark.parametrize(
+        "option",
+        [
+            ("--seed", 1),
+            ("--preset", "paper"),
+            ("--algorithm", "dvp"),
+            ("--algorithm", "non-private"),
+        ],
+    )
+    def test_a_run_that_is_not_private_is_refused(self, command, option):
+        command("ledger", "new", "a.ledger", "--owner", "me")
+        command("ledger", "grant", "a.ledger", "synthetic", "--epsilon", 100)
+        outcome = command("train", *option, "--ledger", "a.ledger", "--no-save")
+        assert outcome.code == 4
+        assert "is not private" in outcome.err
+        assert command("ledger", "show", "a.ledger", "--json").json["datasets"][0]["runs"] == []
+
+    def test_a_broken_run_is_resumed(self, command, monkeypatch):
+        """Ctrl-C in the third round: the first two are used again, the run costs once."""
+        from ppadmm.engines import local
+
+        train_ = ("train", "--rounds", 4, "--agents", 2, "--epsilon", 1, "--ledger", "a.ledger")
+        command("ledger", "new", "a.ledger", "--owner", "me")
+        command("ledger", "grant", "a.ledger", "synthetic", "--epsilon", 1)
+        deliver, seen = local._deliver, []
+
+        def interrupted(agents, sends):
+            seen.append(sends)
+            if len(seen) == 3:
+                raise KeyboardInterrupt
+            deliver(agents, sends)
+
+        monkeypatch.setattr(local, "_deliver", interrupted)
+        assert command(*train_, "--no-save").code == 130
+        monkeypatch.setattr(local, "_deliver", deliver)
+        assert command(*train_, "--no-save").code == 4
+        assert "No unfinished run" in command(*train_, "--eta", 3, "--no-save", "--resume").err
+        outcome = command(*train_, "--out", "one", "--resume")
+        assert outcome.code == 0, outcome.err
+        import numpy as np
+
+        with np.load("one/releases.npz") as file:
+            for t, sends in enumerate(seen):
+                for i, send in enumerate(sends):
+                    np.testing.assert_array_equal(file["releases"][t, i], send.release.value[0])
+        (run,) = command("ledger", "show", "a.ledger", "--json").json["datasets"][0]["runs"]
+        assert (run["state"], run["charges"], run["releases"]) == ("finished", 8, 8)
+
+    def test_a_run_that_fails_before_any_charge_is_given_back(self, command, monkeypatch):
+        from ppadmm.engines import local
+
+        def fail(*_):
+            raise KeyboardInterrupt
+
+        command("ledger", "new", "a.ledger", "--owner", "me")
+        command("ledger", "grant", "a.ledger", "synthetic", "--epsilon", 1)
+        monkeypatch.setattr(local, "run", fail)
+        command("train", "--rounds", 2, "--ledger", "a.ledger", "--no-save")
+        (dataset,) = command("ledger", "show", "a.ledger", "--json").json["datasets"]
+        assert dataset["spent"] == 0
+        assert dataset["runs"][0]["state"] == "abandoned"
+        assert "given back" in command("ledger", "show", "a.ledger").out
+
+    def test_an_unfinished_run_is_abandoned_by_hand(self, command):
+        assert command("ledger", "abandon", "none.ledger", "x").code == 7
+        command("ledger", "new", "a.ledger", "--owner", "me")
+        outcome = command("ledger", "abandon", "a.ledger", "x")
+        assert outcome.code == 4
+        assert "run x is not reserved" in outcome.err
+
+    def test_mistakes_are_one_sentence(self, command):
+        Path("text").write_text("no key")
+        assert "holds no Ed25519 private key" in command("certify", ".", "--key", "text").err
+        command("key", "new", "k")
+        assert "exists already" in command("key", "new", "k").err
+        assert "There is no statement.json" in command("certify", ".", "--key", "k").err
+        assert "is no public key" in command("verify", "text", "--trust", "text").err
+        assert command("verify", "text").code == 8
+        assert "--resume say how to use a ledger" in command("train", "--resume").err
+        assert command("train", "--ledger", "none", "--no-save").code == 7
+
+
+def test_the_run_folder_holds_the_statement():
+    said = json.loads((folder_of("private") / "statement.json").read_text())
+    assert said == statement("private")
+
+
+def test_a_public_key_is_read_from_a_file_or_from_the_line(tmp_path):
+    public = keys.new_key(tmp_path / "k")
+    assert keys.public_key_named(str(tmp_path / "k.pub")) == public == keys.public_key_named(public)
+    assert keys.public_key(keys.read_key(tmp_path / "k")) == public
+    with pytest.raises(InputError, match="is no public key"):
+        keys.public_key_named(str(tmp_path / "k"))
+
+
+def test_copies_are_deep():
+    """The tests above change statements of runs that others share."""
+    one = statement("pooled")
+    changed = copy.deepcopy(one)
+    changed["agents"][0]["reserved"].clear()
+    assert statement("pooled") == one
