@@ -68,11 +68,6 @@ class Coded:
         present = (self.codes < self.d).sum(axis=1) + 1.0
         return cast(Numbers, np.abs(self.scale) * np.sqrt(squares + present))
 
-    def exact_columns(self) -> NDArray[np.bool_]:
-        """Which numeric columns single precision holds exactly (p,)."""
-        with np.errstate(over="ignore"):
-            return np.asarray((self.numeric.astype(np.float32) == self.numeric).all(axis=0))
-
     @cached_property
     def one_hot(self) -> Any:
         """The one-hot groups as a sparse 0/1 matrix (n, d)."""

@@ -3,7 +3,7 @@
 A mechanism wraps the solve, so that perturbing before, inside or after it share one signature.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
@@ -120,7 +120,7 @@ class PerturbedMinimiser:
         """Pay, draw b, solve, and add the second noise to the solution."""
         noise = desk.pay(self.charges)
         b = self._draw_linear(sub, noise, place)
-        solution = solver.solve(replace(sub, linear=sub.linear + b), start, self.beta)
+        solution = solver.solve(Subproblem(sub.risk, sub.mu, sub.linear + b), start, self.beta)
         value = self._add_noise(solution.point, sub, noise, place)
         return Release.everyone(value), solution.warm
 
@@ -203,5 +203,5 @@ class GammaMinimiser:
         noise = desk.pay(self.charges)
         key = Key(place.agent, place.round, "linear")
         b = noise.gamma(sub.linear.shape[1], self.rates(sub.mu), key)
-        solution = solver.solve(replace(sub, linear=sub.linear + b), start, self.beta)
+        solution = solver.solve(Subproblem(sub.risk, sub.mu, sub.linear + b), start, self.beta)
         return Release.everyone(solution.point), solution.warm

@@ -7,15 +7,16 @@
 import importlib
 import importlib.util
 import os
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, fields
+from functools import cache, cached_property
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from ppadmm import checks
 from ppadmm.data.coded import Coded
+from ppadmm.data.shard import Shard
 from ppadmm.errors import InputError
 from ppadmm.problem.losses import HuberHinge, Logistic, Loss
 from ppadmm.typing import Array
@@ -104,6 +105,15 @@ class Packed:
             **_joined(digits, len(X)),
         )
 
+    @classmethod
+    def kept(cls, shard: Shard) -> "Packed":
+        """Lay out a shard's records once, for all runs that use it."""
+        kept: Packed | None = vars(shard).get("_packed")
+        if kept is None:
+            kept = cls.of(cast(Coded, shard.X), shard.y)
+            vars(shard)["_packed"] = kept
+        return kept
+
     @property
     def nbytes(self) -> int:
         """Bytes that one gradient reads."""
@@ -111,19 +121,26 @@ class Packed:
 
     def gradient(self, theta: Array, loss: Loss) -> Array:
         """Σ ℓ'(θᵀv)·v over the records, reading them once; (d,) → (d,)."""
-        width = loss.width if isinstance(loss, HuberHinge) else 0.0
-        gradient: Array = compiled().gradient(
-            self.numeric, self.codes, self.scale, self.digits, self.features, self.values,
-            self.entries, self.places, theta, width,
-        )  # fmt: skip
+        gradient: Array = compiled().gradient(*self.records, theta, width_of(loss))
         return gradient
+
+    @cached_property
+    def records(self) -> tuple[Any, ...]:
+        """All fields, in the order in which the compiled functions take them."""
+        return tuple(getattr(self, field.name) for field in fields(self))
+
+
+def width_of(loss: Loss) -> float:
+    """Return the width of a Huber hinge; 0 stands for the logistic loss."""
+    return loss.width if isinstance(loss, HuberHinge) else 0.0
 
 
 def weighted_gram(X: Coded, weights: Array) -> Array:
-    """Xᵀ diag(w) X, (n, d) → (d, d): products of numbers, and sums over categories."""
+    """Xᵀ diag(w) X for w ≥ 0, (n, d) → (d, d): products of numbers, and sums over categories."""
     p, d, w = X.numeric.shape[1], X.d, weights * X.scale * X.scale
     H = np.zeros((d + 1, d + 1))
-    H[:p, :p] = X.numeric.T @ (w[:, None] * X.numeric)
+    half = np.sqrt(np.maximum(w, 0.0))[:, None] * X.numeric
+    H[:p, :p] = half.T @ half  # of a matrix with itself: half the work
     H[:p, d - 1], H[d - 1, d - 1] = w @ X.numeric, w.sum()
     compiled().add_category_gram(X.numeric, X.codes, w, H)
     upper = np.triu(H[:d, :d])
@@ -144,9 +161,9 @@ class Digit(NamedTuple):
 def _digits(X: Coded) -> tuple[list[Digit], Any]:
     """Split columns into digits and those that stay numbers, by how many values they have."""
     digits, rest = [Digit(np.zeros(len(X), np.int64), np.array([X.d - 1]), np.ones(1))], []
-    for j in range(X.numeric.shape[1]):
+    for j, column in enumerate(np.ascontiguousarray(X.numeric.T)):
         found, chosen = np.empty(CHOICES_AT_MOST), np.empty(len(X), np.int64)
-        count = compiled().choices_of(X.numeric[:, j], found, chosen)
+        count = compiled().choices_of(column, found, chosen)
         if count < 0:
             rest.append(j)
         else:

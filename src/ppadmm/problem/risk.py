@@ -108,8 +108,8 @@ class MarginRisk:
         still in the cache when its transpose is applied, so X is read from memory once.
         """
         self.passes += len(theta)
-        if self._compiled and len(theta) == 1:
-            return self._packed.gradient(theta[0], self.loss)[None] / self.n
+        if len(theta) == 1 and self.packed is not None:
+            return self.packed.gradient(theta[0], self.loss)[None] / self.n
         blocks = self._single_blocks if single else self._blocks
         points = theta.T.astype(blocks[0].dtype)
         total = np.zeros(points.shape)
@@ -143,9 +143,11 @@ class MarginRisk:
         return total / self.n
 
     @cached_property
-    def _packed(self) -> kernels.Packed:
-        """The records as the compiled kernel reads them."""
-        return kernels.Packed.of(cast(Coded, self.shard.X), self.shard.y)
+    def packed(self) -> kernels.Packed | None:
+        """The records as the compiled kernel reads them, where it is in use."""
+        if not self._compiled:
+            return None
+        return kernels.Packed.kept(self.shard)
 
     @cached_property
     def _blocks(self) -> list[Any]:

@@ -4,13 +4,15 @@ The metric is the inverse Hessian itself (d × d), corrected by every step (BFGS
 to round: rounds change only the linear term, so that what was learnt stays true nearby.
 """
 
-from math import sqrt
+from dataclasses import dataclass
+from math import inf, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ppadmm.errors import SolverError
-from ppadmm.problem.risk import Subproblem
+from ppadmm.problem.kernels import Packed, width_of
+from ppadmm.problem.risk import MarginRisk, Risk, Subproblem
 from ppadmm.solvers import base
 from ppadmm.solvers.base import Solution, Warm
 from ppadmm.typing import Array, Rows
@@ -18,7 +20,7 @@ from ppadmm.typing import Array, Rows
 WIDEST = 400
 """Up to this many parameters correcting a d × d matrix costs little beside a pass."""
 
-PATIENCE, RETRY = 10, 8
+PATIENCE, RETRY = 11, 8
 """A solve that has not ended after so many steps takes the metric anew, and again every RETRY."""
 
 TINY = 1e-24
@@ -46,11 +48,46 @@ class Inverse(NamedTuple):
 
 
 class At(NamedTuple):
-    """A point θ with ∇f(θ) and ∇F(θ), all (d,)."""
+    """A point θ (d,) with ∇f(θ), and whether that was evaluated in double precision."""
 
     theta: Array
     data: Array
-    gradient: Array
+    double: bool = True
+
+
+@dataclass(frozen=True)
+class Task:
+    """One replicate's problem: ∇F(θ) = ∇f(θ) + μθ + c, to be made ≤ tolerance.
+
+    The rounding error of an evaluation is at most `fixed` + `growing`·‖θ‖.
+    """
+
+    risk: Risk
+    mu: float
+    linear: Array
+    fixed: float
+    growing: float
+    tolerance: float
+
+    @classmethod
+    def of(cls, sub: Subproblem, tolerance: float) -> "Task":
+        """Drop the leading axis."""
+        fixed, growing = (float(term[0]) for term in sub.rounding_terms)
+        return cls(sub.risk, float(sub.mu[0]), sub.linear[0], fixed, growing, tolerance)
+
+    def gradient(self, at: At) -> Array:
+        """∇F(θ), (d,)."""
+        return np.asarray(at.data + self.mu * at.theta + self.linear)
+
+    def rounding(self, theta: Array) -> float:
+        """Bound the rounding error of ∇F(θ)."""
+        return self.fixed + self.growing * _norm(theta)
+
+    def residual(self, at: At) -> float:
+        """Bound ‖∇F(θ)‖, rounding included; no bound without an evaluation in double precision."""
+        if not at.double:
+            return inf
+        return _norm(self.gradient(at)) + self.rounding(at.theta)
 
 
 def suits(sub: Subproblem, memory: Any) -> bool:
@@ -66,28 +103,19 @@ def solve(sub: Subproblem, start: Warm, tolerance: float) -> Solution:
     precision, plus the bound of its rounding error, is ≤ tolerance.
     """
     before = sub.risk.passes
-    fixed, growing = (float(term[0]) for term in sub.rounding_terms)
-    mu, linear = float(sub.mu[0]), sub.linear[0]
-    theta, data = start.point[0], start.risk_gradient[0]
-    at = At(theta, data, data + mu * theta + linear)
-    base.require_above(fixed + growing * _norm(theta), tolerance)
-    W = _metric(sub, start.memory, mu)
-    single = False
-    for iteration in range(base.MAX_ITERATIONS):
-        norm = _norm(at.gradient)
-        if norm <= tolerance and not single:
-            residual = norm + fixed + growing * _norm(at.theta)
-            if residual <= tolerance:
-                warm = Warm(at.theta[None], at.data[None], Inverse(mu, W))
-                return Solution(warm, np.array([residual]), sub.risk.passes - before)
-        single = norm > max(base.SINGLE_ABOVE, 30.0 * tolerance)
-        new = _step(sub, at, -(W @ at.gradient), mu, linear, single)
-        if iteration >= PATIENCE and (iteration - PATIENCE) % RETRY == 0:
-            W = _inverse(sub.risk.hessian(new.theta, single=True), mu)
-        else:
-            _correct(W, new.theta - at.theta, new.gradient - at.gradient)
-        at = new
-    raise SolverError(base.not_certified(tolerance, norm))
+    task = Task.of(sub, tolerance)
+    at = At(start.point[0], start.risk_gradient[0])
+    base.require_above(task.rounding(at.theta), tolerance)
+    W, steps, left = _metric(sub, start.memory, task.mu), PATIENCE, base.MAX_ITERATIONS
+    while left > 0:
+        at = _advance(task, at, W, min(steps, left))
+        residual = task.residual(at)
+        if residual <= tolerance:
+            warm = Warm(at.theta[None], at.data[None], Inverse(task.mu, W))
+            return Solution(warm, np.array([residual]), sub.risk.passes - before)
+        W = _inverse(sub.risk.hessian(at.theta, single=True), task.mu)
+        left, steps = left - steps, RETRY
+    raise SolverError(base.not_certified(tolerance, _norm(task.gradient(at))))
 
 
 def _metric(sub: Subproblem, memory: Any, mu: float) -> Array:
@@ -97,19 +125,46 @@ def _metric(sub: Subproblem, memory: Any, mu: float) -> Array:
     return _inverse(sub.risk.loss.smoothness * sub.risk.gram, mu)
 
 
-def _step(sub: Subproblem, at: At, p: Array, mu: float, linear: Array, single: bool) -> At:
+def _advance(task: Task, at: At, W: Array, steps: int) -> At:
+    """Step until the residual is small enough or the steps are over; corrects W in place."""
+    packed = task.risk.packed if isinstance(task.risk, MarginRisk) else None
+    if packed is not None:
+        return _advance_compiled(task, packed, at, W, steps)
+    F = task.gradient(at)
+    for _ in range(steps):
+        norm = _norm(F)
+        if norm <= task.tolerance and task.residual(at) <= task.tolerance:
+            break
+        single = norm > max(base.SINGLE_ABOVE, 30.0 * task.tolerance)
+        new, new_F = _step(task, at, F, -(W @ F), single)
+        _correct(W, new.theta - at.theta, new_F - F)
+        at, F = new, new_F
+    return at
+
+
+def _advance_compiled(task: Task, packed: Packed, at: At, W: Array, steps: int) -> At:
+    from ppadmm.solvers import compiled
+
+    theta, data, _, passes = compiled.advance(
+        packed.records, task.risk.n, width_of(task.risk.loss), at.theta, at.data, task.linear,
+        task.mu, W, (task.fixed, task.growing), task.tolerance, steps, base.MAX_BACKTRACKS, TINY,
+    )  # fmt: skip
+    task.risk.passes += passes
+    return At(theta, data)
+
+
+def _step(task: Task, at: At, F: Array, p: Array, single: bool) -> tuple[At, Array]:
     """Take α = 1, or less where that overshoots, judging by slopes alone (see `descend`)."""
-    slope0 = -float(at.gradient @ p)
-    alpha = 1.0
+    slope0, alpha = -float(F @ p), 1.0
     for _ in range(base.MAX_BACKTRACKS):
         theta = at.theta + (p if alpha == 1.0 else alpha * p)
-        data = sub.risk.gradient(theta[None], single)[0]
-        new = At(theta, data, data + mu * theta + linear)
-        slope = float(new.gradient @ p)
+        new = At(theta, task.risk.gradient(theta[None], single)[0], not single)
+        new_F = task.gradient(new)
+        slope = float(new_F @ p)
         if slope <= 0.5 * slope0:
             break
         alpha *= min(max(slope0 / (slope0 + slope), 0.1), 0.9)
-    return new
+    return new, new_F
 
 
 def _correct(W: Array, s: Array, y: Array) -> None:
