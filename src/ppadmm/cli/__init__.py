@@ -11,7 +11,19 @@ from ppadmm.cli import (  # they register themselves
     samples,
     schema,
     train,
+    tune,
 )
 from ppadmm.cli.app import app, main
 
-__all__ = ["app", "audit", "compare", "data", "main", "report", "samples", "schema", "train"]
+__all__ = [
+    "app",
+    "audit",
+    "compare",
+    "data",
+    "main",
+    "report",
+    "samples",
+    "schema",
+    "train",
+    "tune",
+]

@@ -27,13 +27,21 @@ def audit(
     secure: Annotated[
         bool, typer.Option("--secure", help="With the secure sampler in the loop: slower.")
     ] = False,
+    membership: Annotated[
+        bool,
+        typer.Option(
+            "--membership",
+            help="Guess who trained models were trained on; --runs is their number [64].",
+        ),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False,
 ) -> None:
     """Try to tell two neighbouring data sets apart from whole runs, beyond what is claimed.
 
-    Reads no data. Exit code 1 if a game exceeds its claim. docs/audit.md says what this can show.
+    Reads no data of yours. Exit code 1 if what is shown exceeds what is claimed. docs/audit.md
+    says what an audit can show and what not.
 
     Example: ppadmm audit --algorithm pp,ipp
     """
@@ -41,6 +49,9 @@ def audit(
     from ppadmm.experiments.audit import RUNS, SECURE_RUNS, audits
     from ppadmm.reports.audit import audit_text
 
+    if membership:
+        _membership(algorithm, epsilon, delta, runs, seed, secure, as_json)
+        return
     names = NAMES.split(", ") if algorithm == "all" else algorithm.split(",")
     checks.positive("epsilon", epsilon)
     checks.count("seed", seed, at_least=0)
@@ -53,5 +64,35 @@ def audit(
         show({"passed": passed, "games": [one.to_dict() for one in found]})
     else:
         show(audit_text(found))
+    if not passed:
+        raise typer.Exit(1)
+
+
+def _membership(
+    algorithm: str,
+    epsilon: float,
+    delta: float,
+    runs: int | None,
+    seed: int,
+    secure: bool,
+    as_json: bool,
+) -> None:
+    from ppadmm.experiments.membership import MODELS
+    from ppadmm.experiments.membership import membership as attack
+    from ppadmm.reports.audit import membership_text
+
+    names = ["pp"] if algorithm == "all" else algorithm.split(",")
+    models = MODELS if runs is None else runs
+    with interruptible():
+        found = [
+            one
+            for name in dict.fromkeys(["non-private", *names])
+            for one in attack(name, epsilon, delta, models, seed, secure)
+        ]
+    passed = not any(one.exceeded for one in found)
+    if as_json:
+        show({"passed": passed, "attacks": [one.to_dict() for one in found]})
+    else:
+        show(membership_text(found))
     if not passed:
         raise typer.Exit(1)
