@@ -10,6 +10,7 @@ the optimum, at a distance in proportion to α times how much their local gradie
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -120,6 +121,7 @@ def build_gradient(site: Site, settings: Settings) -> NoisyGradient:
     )
 
 
+@lru_cache(maxsize=4096)
 def _charge(budget: Budget, releases: int, d: int) -> tuple[float, Charge]:
     """Return the largest Δ/σ of which `releases` cost at most `budget`, and its charge."""
     distance = Approximate(total_variation(d, 1.0, FINENESS))

@@ -4,6 +4,7 @@ A command imports what it needs when it runs, so that `ppadmm --help` is quick.
 """
 
 from ppadmm.cli import (  # noqa: F401 (commands register themselves)
+    audit,
     certificate,
     compare,
     data,
@@ -13,6 +14,7 @@ from ppadmm.cli import (  # noqa: F401 (commands register themselves)
     samples,
     schema,
     train,
+    tune,
 )
 from ppadmm.cli.app import app, main
 

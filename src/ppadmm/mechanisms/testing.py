@@ -56,7 +56,8 @@ class GaussianTest:
     def charges(self) -> tuple[Charge, ...]:
         """One Gaussian comparison."""
         distance = Approximate(total_variation(1, 1.0, FINENESS))
-        return tuple(Charge((Gaussian(float(r)), distance)) for r in self.ratio)
+        made = {r: Charge((Gaussian(r), distance)) for r in set(self.ratio.tolist())}
+        return tuple(made[r] for r in self.ratio.tolist())
 
     @property
     def reserved(self) -> tuple[tuple[Charge, int], ...]:
@@ -69,7 +70,8 @@ class GaussianTest:
 
     def decide(self, values: Array, kept: Array, rows: Rows, desk: Desk, place: Place) -> Bits:
         """Pay for one comparison and make it."""
-        noise = desk.pay([self.charges[k] for k in rows])
+        charges = self.charges
+        noise = desk.pay([charges[k] for k in rows])
         sigma = self.noise[rows]
         key = Key(place.agent, place.round, "test")
         noisy = noise.gaussian(values[:, None], sigma, FINENESS * sigma, key)[:, 0]

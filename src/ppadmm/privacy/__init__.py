@@ -10,6 +10,7 @@ from ppadmm.privacy.events import (
     NonPrivate,
     ObjectivePerturbation,
     Pure,
+    RepeatAndSelect,
     Tally,
 )
 from ppadmm.privacy.ledger import Ledger, MemoryLedger
@@ -29,6 +30,7 @@ __all__ = [
     "NonPrivate",
     "ObjectivePerturbation",
     "Pure",
+    "RepeatAndSelect",
     "Step",
     "Tally",
     "calibrate",

@@ -27,6 +27,7 @@ from ppadmm.privacy.events import (
     NonPrivate,
     ObjectivePerturbation,
     Pure,
+    RepeatAndSelect,
     Tally,
 )
 from ppadmm.privacy.gaussian import gdp_epsilon
@@ -65,6 +66,8 @@ def rdp(event: Event, orders: Array) -> Array:
             return np.zeros_like(orders)
         case NonPrivate():
             return np.full_like(orders, math.inf)
+        case RepeatAndSelect():
+            return repeated_rdp(event, orders)
 
 
 def theorem_a(event: ObjectivePerturbation, orders: Array) -> Array:
@@ -130,6 +133,38 @@ def pure_rdp(epsilon_: float, orders: Array) -> Array:
     return np.asarray(np.minimum(rounded_up, simple))
 
 
+def repeated_rdp(event: RepeatAndSelect, orders: Array) -> Array:
+    """Bound the best of K runs, K truncated negative binomial with parameters η and γ.
+
+    RDP'(α) ≤ RDP(α) + log E[K]/(α−1) + (1+η)·min over α̂ of [(1−1/α̂)·RDP(α̂) − log γ/α̂]
+    (Papernot & Steinke 2022, Theorem 2), with the largest RDP of the runs at every order.
+    """
+
+    def one(at: Array) -> Array:
+        return np.asarray(np.max([total_rdp(run, at) for run in event.runs], axis=0))
+
+    grid = 1.0 + np.exp(LOG_ORDERS)
+    stop = stopping_rate(event.mean, event.shape)
+    twice = ((1.0 - 1.0 / grid) * one(grid) - math.log(stop) / grid).min()
+    extra = math.log(event.mean) / (orders - 1.0)
+    return np.asarray(one(orders) + extra + (1.0 + event.shape) * twice)
+
+
+def stopping_rate(mean: float, shape: float) -> float:
+    """Return γ with E[K] = mean: η(1−γ)/(γ(1−γ^η)), or (1/γ−1)/log(1/γ) for η = 0."""
+    if mean == 1.0:
+        return 1.0
+    if shape == 1.0:
+        return 1.0 / mean
+
+    def excess(log_rate: float) -> float:
+        rate = math.exp(log_rate)
+        each = -log_rate if shape == 0.0 else -math.expm1(shape * log_rate) / shape
+        return math.log((1.0 - rate) / (rate * each)) - math.log(mean)
+
+    return math.exp(float(brentq(excess, -700.0, -1e-12)))
+
+
 def total_rdp(tally: Tally, orders: Array) -> Array:
     """Add the Rényi divergences of every event, order by order."""
     total = np.zeros_like(orders)
@@ -158,7 +193,7 @@ def epsilon(tally: Tally, delta: float) -> Bound:
     (ε, δ + (1+eᵉ)τ) for the real one; a share of δ is set aside for it.
     """
     delta = checks.probability("delta", delta)
-    distance = sum(e.distance * k for e, k in tally.counts if isinstance(e, Approximate))
+    distance = _distance(tally)
     inner = delta * (1.0 - SLACK) if distance else delta
     bound = _by_rdp(tally, inner)
     bound = min(bound, _by_theorem_c(tally, inner, bound.epsilon), key=lambda b: b.epsilon)
@@ -166,6 +201,17 @@ def epsilon(tally: Tally, delta: float) -> Bound:
     if distance and bound.epsilon > math.log(max(SLACK * delta / distance - 1.0, 1e-300)):
         return Bound(math.inf, delta, "none: the sampler's grid is too coarse for this δ")
     return Bound(bound.epsilon, delta, bound.theorem)
+
+
+def _distance(tally: Tally) -> float:
+    """Add up the samplers' distances; K runs are within E[K] times that of one."""
+    total = 0.0
+    for event, times in tally.counts:
+        if isinstance(event, Approximate):
+            total += times * event.distance
+        elif isinstance(event, RepeatAndSelect):
+            total += times * event.mean * max(_distance(run) for run in event.runs)
+    return total
 
 
 def delta(tally: Tally, epsilon_: float) -> float:
@@ -205,7 +251,7 @@ def _by_theorem_c(tally: Tally, delta: float, unless_above: float = math.inf) ->
 
     Not worked out to the end if ε_κ alone is above `unless_above`.
     """
-    if any(isinstance(e, NonPrivate) for e, _ in tally.counts):
+    if any(isinstance(e, NonPrivate | RepeatAndSelect) for e, _ in tally.counts):
         return Bound(math.inf, delta, "C")
     shift, tail = _curvature_shift(tally, delta / 100.0)
     shift += sum(k * e.epsilon for e, k in tally.counts if isinstance(e, Pure))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ppadmm import checks
+from ppadmm.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,29 @@ class NonPrivate:
     """A value released without noise."""
 
 
-Event: TypeAlias = Gaussian | ObjectivePerturbation | Pure | Approximate | NonPrivate
+@dataclass(frozen=True)
+class RepeatAndSelect:
+    """The best of K runs by a score that each run releases; of the others nothing is released.
+
+    Each run costs one of `runs`, its score included, and which one is chosen without looking at
+    records. K ≥ 1 is secret, drawn from the truncated negative binomial distribution with this
+    `mean` and `shape` (1: geometric, 0: logarithmic).
+    """
+
+    runs: tuple["Tally", ...]
+    mean: float
+    shape: float = 1.0
+
+    def __post_init__(self) -> None:
+        checks.positive("mean number of runs", self.mean)
+        checks.non_negative("shape", self.shape)
+        if not self.runs or self.mean < 1.0:
+            raise InputError(f"Expected a run, and 1 of them or more on average, got {self!r}.")
+
+
+Event: TypeAlias = (
+    Gaussian | ObjectivePerturbation | Pure | Approximate | NonPrivate | RepeatAndSelect
+)
 
 
 @dataclass(frozen=True)

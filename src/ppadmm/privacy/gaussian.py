@@ -1,6 +1,7 @@
 """The privacy profile of the Gaussian mechanism (Balle & Wang 2018; Dong, Roth & Su 2022)."""
 
 import math
+from functools import lru_cache
 
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
@@ -24,6 +25,7 @@ def gdp_epsilon(delta: float, m: float) -> float:
     return root * (1.0 + 1e-12) + 1e-15
 
 
+@lru_cache(maxsize=4096)
 def gdp_ratio(epsilon: float, delta: float) -> float:
     """Return the largest m = Δ/σ (to a relative 1e-9) that is (ε, δ)-private."""
     low, high = 1e-12, 1.0

@@ -10,6 +10,7 @@ from ppadmm.privacy.events import (
     Gaussian,
     ObjectivePerturbation,
     Pure,
+    RepeatAndSelect,
     Tally,
 )
 
@@ -52,6 +53,10 @@ def _convert(event: Event) -> Any:
             return dp_event.ZCDpEvent(rho=ratio**2 / 2.0, xi=xi)
         case Pure(epsilon):
             return dp_event.ZCDpEvent(rho=epsilon**2 / 2.0)
+        case RepeatAndSelect((run,), mean, shape):
+            return dp_event.RepeatAndSelectDpEvent(to_dp_event(run), mean, shape)
+        case RepeatAndSelect():
+            return dp_event.UnsupportedDpEvent()
         case Approximate():
             return dp_event.UnsupportedDpEvent()
         case _:

@@ -12,20 +12,28 @@ from ppadmm.privacy.events import (
     NonPrivate,
     ObjectivePerturbation,
     Pure,
+    RepeatAndSelect,
     Tally,
 )
 
 KINDS: dict[str, type[Event]] = {
-    kind.__name__: kind for kind in (Gaussian, ObjectivePerturbation, Pure, Approximate, NonPrivate)
+    kind.__name__: kind
+    for kind in (Gaussian, ObjectivePerturbation, Pure, Approximate, NonPrivate, RepeatAndSelect)
 }
 
 
 def to_plain(tally: Tally) -> list[dict[str, Any]]:
     """Return one entry per event: its kind, its public constants, and how often it may happen."""
     return [
-        {"event": type(event).__name__, **asdict(event), "times": times}
+        {"event": type(event).__name__, **_constants(event), "times": times}
         for event, times in tally.counts
     ]
+
+
+def _constants(event: Event) -> dict[str, Any]:
+    if isinstance(event, RepeatAndSelect):
+        return {**vars(event), "runs": [to_plain(run) for run in event.runs]}
+    return asdict(event)
 
 
 def from_plain(entries: Sequence[dict[str, Any]]) -> Tally:
@@ -40,4 +48,6 @@ def event_from_plain(entry: dict[str, Any]) -> Event:
         raise InputError(
             f"The event {entry['event']!r} is unknown to this version; use the one that wrote it."
         )
+    if kind is RepeatAndSelect:
+        entry = {**entry, "runs": tuple(from_plain(run) for run in entry["runs"])}
     return kind(**{name: v for name, v in entry.items() if name not in ("event", "times")})

@@ -1,0 +1,81 @@
+"""`ppadmm tune`: choose settings on private records, within one budget."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ppadmm.cli.app import app
+from ppadmm.cli.common import interruptible, numbers, progress, show
+
+
+@app.command()
+def tune(
+    data: Annotated[
+        str, typer.Argument(metavar="[DATA]", help="As for ppadmm train [synthetic].")
+    ] = "synthetic",
+    etas: Annotated[
+        str | None, typer.Option(metavar="η,η,…", help="Penalties to choose from.")
+    ] = None,
+    regularisations: Annotated[
+        str | None, typer.Option(metavar="λ,λ,…", help="Regularisers to choose from.")
+    ] = None,
+    how: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="split (all settings are run, in one budget) or repeat (a random number of runs, "
+            "only the best leaves: with --algorithm centralised).",
+        ),
+    ] = "split",
+    algorithm: Annotated[str, typer.Option(metavar="NAME", help="As for train.")] = "pp",
+    epsilon: Annotated[
+        float, typer.Option(metavar="ε", help="Budget of the whole search and its result.")
+    ] = 1.0,
+    delta: Annotated[float, typer.Option(metavar="δ", help="Its δ.")] = 1e-6,
+    label: Annotated[str | None, typer.Option(metavar="NAME", help="As for train.")] = None,
+    schema: Annotated[str | None, typer.Option(metavar="FILE", help="As for train.")] = None,
+    data_dir: Annotated[str | None, typer.Option(metavar="DIR", help="As for train.")] = None,
+    agents: Annotated[int, typer.Option(metavar="N", help="As for train.")] = 5,
+    graph: Annotated[str, typer.Option(metavar="KIND", help="As for train.")] = "erdos-renyi",
+    rounds: Annotated[int | None, typer.Option(metavar="T", help="As for train.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="INT", help="Simulate: repeatable, NOT private.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="New folder for the chosen run.")
+    ] = None,
+) -> None:
+    """Choose η or λ on the private records: all runs and their scores fit into one budget.
+
+    What need not be tuned on private records is free: the defaults come from public sizes, and
+    public data of the same kind cost nothing.
+
+    Example: ppadmm tune patients.csv --schema patients.toml --etas 0.001,0.01,0.1 --epsilon 1
+    """
+    from ppadmm.experiments.spec import RunSpec
+    from ppadmm.experiments.tune import tune as search
+    from ppadmm.reports.files import require_new, write_run
+    from ppadmm.reports.tune import tune_text
+
+    with interruptible():
+        spec = RunSpec.of(
+            data=data, algorithm=algorithm, epsilon=epsilon, delta=delta, label=label,
+            schema=schema, data_dir=data_dir, agents=agents, graph=graph, rounds=rounds, seed=seed,
+        )  # fmt: skip
+        if out is not None:
+            require_new(out)
+        with progress(hidden=as_json) as report:
+            found = search(
+                spec,
+                numbers("etas", etas) if etas else (),
+                numbers("regularisations", regularisations) if regularisations else (),
+                how,
+                on_run=report,
+            )
+        if out is not None:
+            write_run(found.result, out)
+    show(found.to_dict() if as_json else tune_text(found))

@@ -1,0 +1,190 @@
+"""The audit passes on the build as it is and fails on each build that is broken on purpose."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ppadmm.algorithms import ALGORITHMS, gradient, ipp, pp
+from ppadmm.algorithms.admm import ADMM
+from ppadmm.errors import BudgetError
+from ppadmm.experiments.audit import GAMES, audit, game_named
+from ppadmm.mechanisms import Desk, GammaMinimiser, PerturbedMinimiser, minimiser
+from ppadmm.mechanisms.testing import GaussianTest, SparseVector
+from ppadmm.noise import FINENESS, CrowdNoise, Key
+from ppadmm.privacy.calibration import calibrate
+from ppadmm.privacy.sensitivity import perturbed_step
+from ppadmm.solvers import quasi_newton
+from ppadmm.solvers.base import descend
+
+RUNS = 10_000
+
+
+def quieter_linear_term(patch):
+    """σ₁/√2 at the price of σ₁."""
+
+    def broken(*arguments):
+        noise = calibrate(*arguments)
+        return replace(noise, sigma1=noise.sigma1 / math.sqrt(2.0))
+
+    patch.setattr(pp, "calibrate", broken)
+
+
+def half_the_sensitivity(patch):
+    """s = 1/n in place of 2/n."""
+
+    def broken(**constants):
+        step = perturbed_step(**constants)
+        return replace(step, sensitivity=step.sensitivity / 2.0)
+
+    patch.setattr(pp, "perturbed_step", broken)
+
+
+def no_linear_term(patch):
+    """b = 0."""
+    patch.setattr(PerturbedMinimiser, "_draw_linear", lambda self, sub, *_: 0.0 * sub.linear)
+
+
+def one_residual_only(patch):
+    """Δ₂ = β/μ in place of 2β/μ, as in the paper."""
+
+    def broken(**constants):
+        step = perturbed_step(**constants)
+        return replace(step, spread=step.spread / 2.0)
+
+    patch.setattr(pp, "perturbed_step", broken)
+
+
+def no_second_noise(patch):
+    """The solution leaves as it is."""
+    patch.setattr(PerturbedMinimiser, "_add_noise", lambda self, point, *_: point)
+
+
+def lenient_certificate(patch):
+    """A residual of 10β is called β."""
+
+    def broken(method, sub, start, tolerance):
+        return descend(method, sub, start, 10.0 * tolerance)
+
+    patch.setattr(quasi_newton, "descend", broken)
+
+
+def threshold_redrawn(patch):
+    """The threshold's noise is drawn anew for every question, as in the paper."""
+
+    def decide(self, values, kept, rows, desk, place):
+        scale = (self.sensitivity / self._split[0])[rows]
+        key = Key(place.agent, place.round, "threshold")
+        fresh = desk.source.laplace(self.threshold[rows, None], scale, FINENESS * scale, key)
+        return honest(self, values, fresh[:, 0], rows, desk, place)
+
+    honest = SparseVector.decide
+    patch.setattr(SparseVector, "draw_threshold", lambda self, desk, agent: self.threshold)
+    patch.setattr(SparseVector, "decide", decide)
+
+
+def noise_of_round_one(patch):
+    """The same noise in every round: the key forgets the round."""
+    patch.setattr(minimiser, "Key", lambda agent, round_, purpose: Key(agent, 0, purpose))
+
+
+def noise_for_some(patch):
+    """Only every other replicate gets noise."""
+    honest = CrowdNoise.gaussian
+
+    def broken(self, values, scale, grid, key):
+        noisy = honest(self, values, scale, grid, key)
+        return np.where(np.arange(len(values))[:, None] % 4 < 2, noisy, values)
+
+    patch.setattr(CrowdNoise, "gaussian", broken)
+
+
+def released_on_credit(patch):
+    """A refused charge is ignored: half of the rounds are paid for, all are made."""
+    honest = Desk.pay
+
+    def broken(self, charges):
+        try:
+            return honest(self, charges)
+        except BudgetError:
+            return self.source
+
+    half = property(lambda self: tuple(((c, self.rounds // 2),) for c in self.mechanism.charges))
+    patch.setattr(Desk, "pay", broken)
+    patch.setattr(ADMM, "reserved", half)
+    patch.setattr(
+        pp, "calibrate", lambda b, s, releases, *rest: calibrate(b, s, releases // 2, *rest)
+    )
+
+
+def quieter_tests(patch):
+    """Tests with half of their noise."""
+    patch.setattr(GaussianTest, "noise", property(lambda self: self.sensitivity / self.ratio / 2.0))
+
+
+def one_test_charged(patch):
+    """Every test is charged as if there were one."""
+
+    def broken(settings, delta, releases):
+        test = honest(settings, delta, releases)
+        return replace(test, ratio=test.ratio * math.sqrt(settings.rounds), rounds=1)
+
+    honest = ipp._test
+    patch.setattr(ipp, "_test", broken)
+    patch.setattr(Desk, "pay", lambda self, charges: self.source)
+
+
+def gamma_of_half_the_size(patch):
+    """Gamma noise for a sensitivity of 1/n."""
+    honest = GammaMinimiser.rates
+    patch.setattr(GammaMinimiser, "rates", lambda self, mu: 2.0 * honest(self, mu))
+
+
+def gradients_of_half_the_noise(patch):
+    """σ/2 at the price of σ."""
+    honest = gradient.build_gradient
+
+    def broken(site, settings):
+        rule = honest(site, settings)
+        return replace(rule, sigma=rule.sigma / 2.0)
+
+    recipe = replace(gradient.RECIPE, build=broken)
+    patch.setitem(ALGORITHMS, "gradient", recipe)
+
+
+BROKEN = [
+    ("pp", quieter_linear_term),
+    ("pp", half_the_sensitivity),
+    ("pp", no_linear_term),
+    ("pp", noise_of_round_one),
+    ("pp", noise_for_some),
+    ("pp", released_on_credit),
+    ("pp, second noise", one_residual_only),
+    ("pp, second noise", no_second_noise),
+    ("pp, second noise", lenient_certificate),
+    ("ipp, Gaussian tests", half_the_sensitivity),
+    ("ipp, Gaussian tests", quieter_tests),
+    ("ipp, Gaussian tests", one_test_charged),
+    ("ipp, sparse vector", threshold_redrawn),
+    ("dvp", gamma_of_half_the_size),
+    ("m-admm", gamma_of_half_the_size),
+    ("r-admm", gamma_of_half_the_size),
+    ("gradient", gradients_of_half_the_noise),
+]
+
+
+@pytest.mark.parametrize("game", [game.name for game in GAMES])
+def test_the_build_as_it_is_passes(game):
+    found = audit(game_named(game), runs=RUNS)
+    assert found.passed, found
+    assert 0.0 < found.finding.epsilon < found.claimed
+
+
+@pytest.mark.parametrize(
+    ("game", "breakage"), BROKEN, ids=[f"{game}: {b.__name__}" for game, b in BROKEN]
+)
+def test_a_broken_build_is_caught(game, breakage, monkeypatch):
+    breakage(monkeypatch)
+    found = audit(game_named(game), runs=RUNS)
+    assert not found.passed, found
