@@ -1,0 +1,191 @@
+"""Made-up populations to plan with: features of a kind, labels as hard to tell as is wanted.
+
+A kind says how the features are spread; `strength` how much of the label they explain:
+
+    class k has log-odds  b_k + strength·score_k(x),
+
+with b chosen so that the commonest class has the share that is wanted. No real record was used.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from ppadmm import checks
+from ppadmm.data.encode import normalise_rows
+from ppadmm.data.shard import Vector
+from ppadmm.errors import InputError
+
+Rows = NDArray[np.float64]
+Draw = Callable[[int, int, int, np.random.Generator], tuple[Rows, Rows]]
+
+STRENGTHS = (1e-3, 1e3)
+ENOUGH = 4000
+"""Records from which offsets and strength are worked out."""
+
+
+@dataclass(frozen=True)
+class Population:
+    """Records X (n, d), ‖x‖ ≤ 1, whose labels are drawn by `labels`.
+
+    `scores` (n, K) say what the features know about the classes, `luck` (n, K) is the rest;
+    `shares` (K,) are the classes' shares, which every strength keeps.
+    """
+
+    X: Rows
+    scores: Rows
+    luck: Rows
+    shares: tuple[float, ...]
+    strength: float = 1.0
+
+    @property
+    def classes(self) -> int:
+        """K."""
+        return len(self.shares)
+
+    @property
+    def majority_error(self) -> float:
+        """How often always naming the commonest class is wrong."""
+        return 1.0 - max(self.shares)
+
+    def labels(self) -> Vector:
+        """Draw y: the class with the largest log-odds plus luck; ±1 for two classes."""
+        odds = self.strength * self.scores + self._offsets(self.strength)
+        codes = np.argmax(odds + self.luck, axis=1).astype(np.float64)
+        return 2.0 * codes - 1.0 if self.classes == 2 else codes
+
+    def least_error(self, strength: float) -> float:
+        """Return how often the best classifier is wrong, E[1 − max p]."""
+        odds = strength * self.scores[:ENOUGH] + self._offsets(strength)
+        return float(1.0 - softmax(odds, axis=1).max(axis=1).mean())
+
+    def with_error(self, error: float) -> "Population":
+        """Return the same records with labels of which the best classifier gets `error` wrong."""
+        low, high = STRENGTHS
+        if not self.least_error(high) < error < self.least_error(low):
+            raise InputError(
+                f"Expected an error below {self.least_error(low):.3g}, that of always naming the "
+                f"commonest class, and above {self.least_error(high):.3g}, got {error:g}."
+            )
+        for _ in range(40):
+            middle = (low * high) ** 0.5
+            low, high = (middle, high) if self.least_error(middle) > error else (low, middle)
+        return replace(self, strength=high)
+
+    def _offsets(self, strength: float) -> Rows:
+        """Return the b (K,) at which class k has share `shares[k]`."""
+        scores, wanted = strength * self.scores[:ENOUGH], np.array(self.shares)
+        b = np.log(wanted)
+        for _ in range(200):
+            found = softmax(scores + b, axis=1).mean(axis=0)
+            b = b + np.log(wanted / found)
+            if np.abs(found - wanted).max() < 1e-4:
+                break
+        return np.asarray(b)
+
+
+def draw_population(
+    kind: str, records: int, features: int, shares: tuple[float, ...], rng: np.random.Generator
+) -> Population:
+    """Draw records of a kind (see `POPULATIONS`); `features` counts the intercept."""
+    draw = POPULATIONS[checks.one_of("population", kind, POPULATIONS)]
+    checks.count("features", features, at_least=2)
+    X, scores = draw(records, features, len(shares), rng)
+    scores = scores - scores.mean(axis=0)
+    scores = scores / max(float(np.sqrt((scores**2).mean())), 1e-12)
+    luck = -np.log(-np.log1p(-rng.random(scores.shape)) + 1e-300)
+    return Population(np.asarray(normalise_rows(X)), scores, luck, shares)
+
+
+def class_shares(majority_error: float, classes: int) -> tuple[float, ...]:
+    """Return shares of which the largest is 1 − majority error; the others fall off evenly."""
+    checks.probability("majority error", majority_error)
+    if majority_error > 1.0 - 1.0 / classes + 1e-12:
+        raise InputError(
+            f"Expected a majority error of at most {1.0 - 1.0 / classes:.3g} with {classes} "
+            f"classes, got {majority_error:g}."
+        )
+    evenly = np.full(classes - 1, majority_error / (classes - 1))
+    falling = np.arange(classes - 1, 0, -1.0)
+    falling *= majority_error / falling.sum()
+    share = 1.0 - majority_error
+    rest = falling if falling[0] <= share else evenly
+    return (share, *(float(r) for r in rest))
+
+
+def _table(
+    records: int, features: int, classes: int, rng: np.random.Generator
+) -> tuple[Rows, Rows]:
+    """A census or a survey: a few numbers in [0, 1] and answers to questions, one-hot.
+
+    Two hidden traits make columns depend on one another; some columns tell more than others.
+    """
+    sizes = _column_sizes(features - 1, rng)
+    traits = rng.standard_normal((records, 2))
+    X = np.zeros((records, features))
+    X[:, -1] = 1.0
+    scores = np.zeros((records, classes))
+    importance = rng.permutation(np.arange(1.0, len(sizes) + 1.0) ** -0.7)
+    at = 0
+    for size, weight in zip(sizes, importance, strict=True):
+        block = _number(traits, rng) if size == 1 else _answers(traits, size, rng)
+        X[:, at : at + size] = block
+        effect = weight * rng.standard_normal((size, classes))
+        scores += (block - block.mean(axis=0)) @ (5.0 * effect if size == 1 else effect)
+        at += size
+    return X, scores
+
+
+def _column_sizes(total: int, rng: np.random.Generator) -> list[int]:
+    """About a seventh of the features are numbers; the rest are questions of 2 to 9 answers."""
+    numbers = max(1, total // 7)
+    sizes, left = [1] * numbers, total - numbers
+    while left > 0:
+        size = min(int(rng.integers(2, 10)), left)
+        sizes.append(size)
+        left -= size
+    return sizes
+
+
+def _number(traits: Rows, rng: np.random.Generator) -> Rows:
+    load = rng.standard_normal(2) * 0.5
+    value = traits @ load + rng.standard_normal(len(traits))
+    centre, width = rng.uniform(0.2, 0.6), rng.uniform(0.06, 0.18)
+    return np.asarray(np.clip(centre + width * value, 0.0, 1.0)[:, None])
+
+
+def _answers(traits: Rows, size: int, rng: np.random.Generator) -> Rows:
+    """One-hot answers (n, size) with shares that fall off and depend on the traits."""
+    base = -rng.uniform(0.0, 1.0) * np.arange(size)
+    odds = base + traits @ rng.standard_normal((2, size))
+    gumbel = -np.log(-np.log1p(-rng.random(odds.shape)) + 1e-300)
+    return np.asarray(np.eye(size)[np.argmax(odds + gumbel, axis=1)])
+
+
+def _power_law(
+    records: int, features: int, classes: int, rng: np.random.Generator
+) -> tuple[Rows, Rows]:
+    """Measurements that depend on one another: Gaussian with variances 1, 1/2, 1/3, …."""
+    scale = np.arange(1.0, features) ** -0.5
+    return _gaussian(records, scale, classes, rng, scale**-0.5)
+
+
+def _flat(records: int, features: int, classes: int, rng: np.random.Generator) -> tuple[Rows, Rows]:
+    """Measurements that have nothing to do with one another, each telling a little."""
+    ones = np.ones(features - 1)
+    return _gaussian(records, ones, classes, rng, ones)
+
+
+def _gaussian(
+    records: int, scale: Vector, classes: int, rng: np.random.Generator, weight: Vector
+) -> tuple[Rows, Rows]:
+    spread = float(np.sqrt((scale**2).sum()))
+    Z = rng.standard_normal((records, len(scale))) * scale
+    X = np.c_[Z, np.full(records, 0.5 * spread)]
+    return X, np.asarray(Z @ (weight[:, None] * rng.standard_normal((len(scale), classes))))
+
+
+POPULATIONS: dict[str, Draw] = {"table": _table, "power-law": _power_law, "flat": _flat}
