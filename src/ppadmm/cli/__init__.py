@@ -3,7 +3,15 @@
 A command imports what it needs when it runs, so that `ppadmm --help` is quick.
 """
 
-from ppadmm.cli import compare, data, report, samples, schema, train  # they register themselves
+from ppadmm.cli import (  # they register themselves
+    compare,
+    data,
+    plan,
+    report,
+    samples,
+    schema,
+    train,
+)
 from ppadmm.cli.app import app, main
 
-__all__ = ["app", "compare", "data", "main", "report", "samples", "schema", "train"]
+__all__ = ["app", "compare", "data", "main", "plan", "report", "samples", "schema", "train"]

@@ -20,7 +20,8 @@ from ppadmm.data.shard import Vector
 from ppadmm.errors import InputError
 
 Rows = NDArray[np.float64]
-Draw = Callable[[int, int, int, np.random.Generator], tuple[Rows, Rows]]
+Pair = tuple[Rows, Rows]
+Draw = Callable[[int, int, int, np.random.Generator], Pair]
 
 STRENGTHS = (1e-3, 1e3)
 ENOUGH = 4000
@@ -54,8 +55,8 @@ class Population:
     def labels(self) -> Vector:
         """Draw y: the class with the largest log-odds plus luck; ±1 for two classes."""
         odds = self.strength * self.scores + self._offsets(self.strength)
-        codes = np.argmax(odds + self.luck, axis=1).astype(np.float64)
-        return 2.0 * codes - 1.0 if self.classes == 2 else codes
+        codes = np.asarray(np.argmax(odds + self.luck, axis=1), np.float64)
+        return np.asarray(2.0 * codes - 1.0 if self.classes == 2 else codes)
 
     def least_error(self, strength: float) -> float:
         """Return how often the best classifier is wrong, E[1 − max p]."""
@@ -96,8 +97,8 @@ def draw_population(
     X, scores = draw(records, features, len(shares), rng)
     scores = scores - scores.mean(axis=0)
     scores = scores / max(float(np.sqrt((scores**2).mean())), 1e-12)
-    luck = -np.log(-np.log1p(-rng.random(scores.shape)) + 1e-300)
-    return Population(np.asarray(normalise_rows(X)), scores, luck, shares)
+    rows = np.asarray(normalise_rows(X))
+    return Population(rows, scores, _gumbel(scores.shape, rng), shares)
 
 
 def class_shares(majority_error: float, classes: int) -> tuple[float, ...]:
@@ -116,25 +117,46 @@ def class_shares(majority_error: float, classes: int) -> tuple[float, ...]:
     return (share, *(float(r) for r in rest))
 
 
-def _table(
-    records: int, features: int, classes: int, rng: np.random.Generator
-) -> tuple[Rows, Rows]:
-    """A census or a survey: a few numbers in [0, 1] and answers to questions, one-hot.
+def _table(records: int, features: int, classes: int, rng: np.random.Generator) -> Pair:
+    """Draw a census or a survey: a few numbers in [0, 1] and answers to questions, one-hot.
 
-    Two hidden traits make columns depend on one another; some columns tell more than others.
+    Two hidden traits make columns depend on one another, and the label mostly follows the traits.
+    """
+    return _columns(records, features, classes, rng, follow=1.5, steep=5.0)
+
+
+def _scattered(records: int, features: int, classes: int, rng: np.random.Generator) -> Pair:
+    """Draw a table whose label hangs on small differences: narrow numbers tell as much."""
+    return _columns(records, features, classes, rng, follow=0.3, steep=12.0)
+
+
+def _columns(
+    records: int,
+    features: int,
+    classes: int,
+    rng: np.random.Generator,
+    *,
+    follow: float,
+    steep: float,
+) -> Pair:
+    """Draw a table; `follow` ties the label to the traits.
+
+    `steep` is the effect of a number over its whole range, against one answer more or less.
     """
     sizes = _column_sizes(features - 1, rng)
-    traits = rng.standard_normal((records, 2))
-    X = np.zeros((records, features))
+    traits, telling = rng.standard_normal((records, 2)), rng.standard_normal((2, classes))
+    X, scores = np.zeros((records, features)), np.zeros((records, classes))
     X[:, -1] = 1.0
-    scores = np.zeros((records, classes))
     importance = rng.permutation(np.arange(1.0, len(sizes) + 1.0) ** -0.7)
     at = 0
     for size, weight in zip(sizes, importance, strict=True):
-        block = _number(traits, rng) if size == 1 else _answers(traits, size, rng)
+        load = rng.standard_normal((2, size))
+        block = (
+            _answers(traits @ load, rng) if size > 1 else _number(traits @ load, 5.0 / steep, rng)
+        )
         X[:, at : at + size] = block
-        effect = weight * rng.standard_normal((size, classes))
-        scores += (block - block.mean(axis=0)) @ (5.0 * effect if size == 1 else effect)
+        effect = weight * (rng.standard_normal((size, classes)) + follow * load.T @ telling)
+        scores += (block - block.mean(axis=0)) @ (steep * effect if size == 1 else effect)
         at += size
     return X, scores
 
@@ -150,42 +172,47 @@ def _column_sizes(total: int, rng: np.random.Generator) -> list[int]:
     return sizes
 
 
-def _number(traits: Rows, rng: np.random.Generator) -> Rows:
-    load = rng.standard_normal(2) * 0.5
-    value = traits @ load + rng.standard_normal(len(traits))
-    centre, width = rng.uniform(0.2, 0.6), rng.uniform(0.06, 0.18)
-    return np.asarray(np.clip(centre + width * value, 0.0, 1.0)[:, None])
+def _number(pull: Rows, narrow: float, rng: np.random.Generator) -> Rows:
+    """Return a number in [0, 1] (n, 1) that the traits pull at."""
+    value = 0.5 * pull + rng.standard_normal(pull.shape)
+    centre, width = rng.uniform(0.2, 0.6), narrow * rng.uniform(0.06, 0.18)
+    return np.asarray(np.clip(centre + width * value, 0.0, 1.0))
 
 
-def _answers(traits: Rows, size: int, rng: np.random.Generator) -> Rows:
-    """One-hot answers (n, size) with shares that fall off and depend on the traits."""
-    base = -rng.uniform(0.0, 1.0) * np.arange(size)
-    odds = base + traits @ rng.standard_normal((2, size))
-    gumbel = -np.log(-np.log1p(-rng.random(odds.shape)) + 1e-300)
-    return np.asarray(np.eye(size)[np.argmax(odds + gumbel, axis=1)])
+def _answers(pull: Rows, rng: np.random.Generator) -> Rows:
+    """One-hot answers (n, size) with shares that fall off and follow the traits' pull."""
+    odds = pull - rng.uniform(0.0, 1.0) * np.arange(pull.shape[1])
+    return np.asarray(np.eye(pull.shape[1])[np.argmax(odds + _gumbel(odds.shape, rng), axis=1)])
 
 
-def _power_law(
-    records: int, features: int, classes: int, rng: np.random.Generator
-) -> tuple[Rows, Rows]:
-    """Measurements that depend on one another: Gaussian with variances 1, 1/2, 1/3, …."""
+def _gumbel(shape: tuple[int, ...], rng: np.random.Generator) -> Rows:
+    return np.asarray(-np.log(-np.log1p(-rng.random(shape)) + 1e-300))
+
+
+def _power_law(records: int, features: int, classes: int, rng: np.random.Generator) -> Pair:
+    """Draw measurements that depend on one another: Gaussian with variances 1, 1/2, 1/3, …."""
     scale = np.arange(1.0, features) ** -0.5
     return _gaussian(records, scale, classes, rng, scale**-0.5)
 
 
-def _flat(records: int, features: int, classes: int, rng: np.random.Generator) -> tuple[Rows, Rows]:
-    """Measurements that have nothing to do with one another, each telling a little."""
+def _flat(records: int, features: int, classes: int, rng: np.random.Generator) -> Pair:
+    """Draw measurements that have nothing to do with one another, each telling a little."""
     ones = np.ones(features - 1)
     return _gaussian(records, ones, classes, rng, ones)
 
 
 def _gaussian(
     records: int, scale: Vector, classes: int, rng: np.random.Generator, weight: Vector
-) -> tuple[Rows, Rows]:
+) -> Pair:
     spread = float(np.sqrt((scale**2).sum()))
     Z = rng.standard_normal((records, len(scale))) * scale
     X = np.c_[Z, np.full(records, 0.5 * spread)]
     return X, np.asarray(Z @ (weight[:, None] * rng.standard_normal((len(scale), classes))))
 
 
-POPULATIONS: dict[str, Draw] = {"table": _table, "power-law": _power_law, "flat": _flat}
+POPULATIONS: dict[str, Draw] = {
+    "table": _table,
+    "scattered": _scattered,
+    "power-law": _power_law,
+    "flat": _flat,
+}

@@ -5,6 +5,7 @@ Nothing of the user's private data is read: only what is called public, by name 
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from ppadmm.data import SOURCES, Dataset, Schema, load
 from ppadmm.data.partition import split
 from ppadmm.data.populations import POPULATIONS, Population, class_shares, draw_population
 from ppadmm.errors import InputError
-from ppadmm.experiments.forecast import Crowd, fit, most_telling
+from ppadmm.experiments.forecast import Crowd, fit, most_telling, stand_ins
 from ppadmm.experiments.metrics import evaluate
 from ppadmm.problem import Loss
 from ppadmm.typing import Array, Matrix
@@ -36,41 +37,41 @@ class Guess:
 
 GUESSES = (
     Guess("table", 0.35, 0.40),
+    Guess("scattered", 0.65, 0.25),
     Guess("power-law", 0.60, 0.30),
-    Guess("table", 0.65, 0.25),
+    Guess("table", 0.60, 0.24),
     Guess("flat", 0.50, 0.40),
-    Guess("table", 0.50, 0.48),
-    Guess("power-law", 0.40, 0.45),
+    Guess("scattered", 0.48, 0.48),
 )
 """What the data may be like when nothing is known of them."""
 
 
 @dataclass(frozen=True)
 class Need:
-    """How many records a crowd must have for `total` declared ones, of which `share` are drawn.
+    """How many records a crowd must have: `share` of each agent's, and as many again for changes.
 
-    `times` more are drawn for what a change may want.
+    `features` of a record, the intercept included.
     """
 
-    total: int
+    records: tuple[int, ...]
     features: int
     share: float
-    times: int = 2
 
     @property
     def train(self) -> int:
         """Records that stand for the declared ones."""
-        return max(2, round(self.total * self.share))
+        return sum(stand_ins(n, self.share) for n in self.records)
+
+    @property
+    def drawn(self) -> int:
+        """Records for twice as many agents, or twice as many records at each, and a few."""
+        doubled = sum(stand_ins(2 * n, self.share) for n in self.records)
+        return max(2 * self.train, doubled) + len(self.records)
 
     @property
     def test(self) -> int:
         """Records to judge by."""
         return max(2000, min(TEST, 4_000_000 // self.features))
-
-    @property
-    def drawn(self) -> int:
-        """Records for training, with room for twice as many agents of at least one record."""
-        return self.times * self.train + self.total % 2 + 2
 
 
 Errors = tuple[float | None, float | None]
@@ -81,11 +82,11 @@ def made_up(
     like: str | None, need: Need, loss: Loss, classes: int, known: Errors, seed: int
 ) -> list[Callable[[], Crowd]]:
     """Return how to draw each of the made-up crowds, all of one kind if `like` names it."""
-    guesses = [g if like is None else Guess(like, g.ratio, g.majority) for g in GUESSES]
-    pairs = [_difficulty(guess, classes, known) for guess in guesses]
+    guesses = [g if like is None else replace(g, kind=like) for g in GUESSES]
+    fitted = known[0] is not None
     return [
-        lambda k=k, g=g, em=em: _draw(g.kind, em, need, loss, classes, known[0], [seed, k])  # type: ignore[misc]
-        for k, (g, em) in enumerate(zip(guesses, pairs, strict=True))
+        partial(_draw, g.kind, _difficulty(g, classes, known), need, loss, classes, fitted, seed, k)
+        for k, g in enumerate(guesses)
     ]
 
 
@@ -111,18 +112,20 @@ def _draw(
     need: Need,
     loss: Loss,
     classes: int,
-    known: float | None,
-    seed: list[int],
+    fitted: bool,
+    seed: int,
+    k: int,
 ) -> Crowd:
+    """Draw a crowd; `fitted` labels are as hard for a model without privacy as was asked for."""
     error, majority = difficulty
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, k])
     shares = class_shares(majority, classes)
     count = need.drawn + need.test
     population = draw_population(kind, count, need.features, shares, rng)
     aim = error
     for _ in range(TRIES):
         y, model, found = _labelled(population, aim, need, loss)
-        if known is None or abs(found - error) < CLOSE:
+        if not fitted or abs(found - error) < CLOSE:
             break
         aim = min(max(aim + error - found, error / 4.0), error)
     name = f"{kind} (majority error {majority:.2g})"
@@ -169,9 +172,7 @@ def majority_error(y: Array) -> float:
     return float(1.0 - np.unique(y, return_counts=True)[1].max() / len(y))
 
 
-def open_public(
-    data: str, schema: str | None, label: str | None, data_dir: str | None
-) -> Dataset:
+def open_public(data: str, schema: str | None, label: str | None, data_dir: str | None) -> Dataset:
     """Load a named data set, or a file that the user calls public."""
     read = Schema.from_toml(schema) if schema else None
     return load(data, schema=read, label=label, data_dir=data_dir)
@@ -184,10 +185,7 @@ def is_named(like: str) -> bool:
 
 def resampled(data: Dataset, need: Need, loss: Loss, seed: int) -> list[Callable[[], Crowd]]:
     """Return how to deal public records: anew each time, training and test records apart."""
-    return [
-        lambda k=k: _resample(data, need, loss, RESAMPLES * seed + k)  # type: ignore[misc]
-        for k in range(RESAMPLES)
-    ]
+    return [partial(_resample, data, need, loss, RESAMPLES * seed + k) for k in range(RESAMPLES)]
 
 
 def repeats(data: Dataset, need: Need) -> bool:

@@ -179,7 +179,7 @@ class Crowd:
         last = self.X.shape[1] - 1
         if features == last + 1:
             return self
-        kept = sorted([j for j in self.order if j != last][: features - 1]) + [last]
+        kept = [*sorted([j for j in self.order if j != last][: features - 1]), last]
         test = (normalise_rows(cast(Any, self.test[0])[:, kept]), self.test[1])
         X = normalise_rows(cast(Any, self.X)[:, kept])
         order = tuple(kept.index(j) for j in self.order if j in kept)
@@ -189,11 +189,16 @@ class Crowd:
         """Deal records to the sites of `case`, in the order in which they stand."""
         parts, start = [], 0
         for n in case.holdings:
-            end = start + max(1, round(n * self.share))
+            end = start + stand_ins(n, self.share)
             shard = Shard(self.X[start:end], self.y[start:end], self.classes)
             parts.append(Stand(risk_of(shard, case.loss), n))
             start = end
         return parts
+
+
+def stand_ins(records: int, share: float) -> int:
+    """Return how many simulated records stand for so many declared ones."""
+    return max(1, round(records * share))
 
 
 @dataclass(frozen=True)

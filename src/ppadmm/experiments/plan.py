@@ -172,11 +172,15 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Change:
-    """What one change would do: how much less error, run by run with the same noise seeds."""
+    """What one change would do: how much less error, run by run with the same noise seeds.
+
+    `sources` says which population each run is on.
+    """
 
     name: str
     words: str
     gains: tuple[float, ...]
+    sources: tuple[int, ...] = ()
     infeasible: str | None = None
 
     @property
@@ -186,8 +190,12 @@ class Change:
 
     @property
     def uncertainty(self) -> float:
-        """Standard error of the gain."""
-        return float(np.std(self.gains, ddof=1) / np.sqrt(len(self.gains))) if self.gains else 0.0
+        """Standard error of the gain; runs on one population count as one, their mean."""
+        if not self.gains:
+            return 0.0
+        gains, sources = np.array(self.gains), np.array(self.sources)
+        means = [gains[sources == k].mean() for k in np.unique(sources)]
+        return float(np.std(means, ddof=1) / np.sqrt(len(means)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return all figures, fit for JSON."""
@@ -310,7 +318,8 @@ def plan(spec: PlanSpec, progress: Progress | None = None) -> Plan:
     epsilon = target.epsilon if target is not None and target.epsilon else spec.epsilon
     curve = study.curve(epsilon, points)
     expected = next(point for point in curve if point.epsilon == epsilon)
-    changes = study.changes(expected) if spec.changes and expected.errors else ()
+    doubled = next(point for point in curve if point.epsilon == 2.0 * epsilon)
+    changes = study.changes(expected, doubled) if spec.changes and expected.errors else ()
     case, crowds = study.case, study.crowds
     return Plan(
         spec=spec,
@@ -377,7 +386,7 @@ class _Study:
             beta=spec.beta,
         )  # fmt: skip
         total = sum(spec.holdings)
-        need = Need(total, features, min(1.0, most_simulated(features) / total))
+        need = Need(spec.holdings, features, min(1.0, most_simulated(features) / total))
         notes = []
         if need.share < 1.0:
             notes.append(
@@ -410,9 +419,7 @@ class _Study:
         feasible = parts[0]
         return {e: tuple(float(v) for part in parts for v in part[e]) for e in feasible}
 
-    def curve(
-        self, epsilon: float, known: dict[float, tuple[float, ...]]
-    ) -> tuple[Forecast, ...]:
+    def curve(self, epsilon: float, known: dict[float, tuple[float, ...]]) -> tuple[Forecast, ...]:
         """Return forecasts at ε, 2ε and the curve's budgets; `known` ones are not run again."""
         asked = self.spec.epsilons
         if asked is None:
@@ -451,23 +458,21 @@ class _Study:
         share = float(np.mean(np.array(found[high]) <= wanted))
         return found, Target(wanted, high, share, SEARCHED[-1])
 
-    def changes(self, base: Forecast) -> tuple[Change, ...]:
+    def changes(self, base: Forecast, doubled: Forecast) -> tuple[Change, ...]:
         """Simulate every change with the same seeds; the largest gain first."""
-        found = [self._changed(*change, base) for change in _changes(self.case, self.spec)]
-        found.append(self._doubled(base))
+        found = [self._compared("epsilon", "twice the ε", base, doubled)]
+        for name, words, case in _changes(self.case, self.spec):
+            errors = self.errors(case, [base.epsilon]).get(base.epsilon, ())
+            why = None if errors else infeasible(case, base.epsilon)
+            found.append(self._compared(name, words, base, Forecast(base.epsilon, errors, why)))
         return tuple(sorted(found, key=lambda change: -change.gain))
 
-    def _doubled(self, base: Forecast) -> Change:
-        return self._changed("epsilon", "twice the ε", self.case, base, 2.0 * base.epsilon)
-
-    def _changed(
-        self, name: str, words: str, case: Case, base: Forecast, epsilon: float | None = None
-    ) -> Change:
-        at = epsilon or base.epsilon
-        errors = self.errors(case, [at]).get(at)
-        if errors is None:
-            return Change(name, words, (), infeasible(case, at))
-        return Change(name, words, tuple(b - e for b, e in zip(base.errors, errors, strict=True)))
+    def _compared(self, name: str, words: str, base: Forecast, other: Forecast) -> Change:
+        if not other.errors:
+            return Change(name, words, (), infeasible=other.infeasible)
+        gains = tuple(b - e for b, e in zip(base.errors, other.errors, strict=True))
+        sources = tuple(k for k in range(len(self.crowds)) for _ in self.seeds(k))
+        return Change(name, words, gains, sources)
 
     def _advance(self) -> None:
         self._done += 1
@@ -482,7 +487,7 @@ def most_simulated(features: int) -> int:
 
 def _batches(spec: PlanSpec, case: Case) -> int:
     """Return how many times all crowds are simulated."""
-    changes = len(_changes(case, spec)) + 1 if spec.changes else 0
+    changes = len(_changes(case, spec)) if spec.changes else 0
     return changes + (3 if spec.error is not None else 0)
 
 
