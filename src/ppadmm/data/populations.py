@@ -7,11 +7,13 @@ A kind says how the features are spread; `strength` how much of the label they e
 with b chosen so that the commonest class has the share that is wanted. No real record was used.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.special import softmax
 
 from ppadmm import checks
@@ -71,20 +73,30 @@ class Population:
                 f"Expected an error below {self.least_error(low):.3g}, that of always naming the "
                 f"commonest class, and above {self.least_error(high):.3g}, got {error:g}."
             )
-        for _ in range(40):
-            middle = (low * high) ** 0.5
-            low, high = (middle, high) if self.least_error(middle) > error else (low, middle)
-        return replace(self, strength=high)
+        root = brentq(
+            lambda t: self.least_error(math.exp(t)) - error,
+            math.log(low),
+            math.log(high),
+            xtol=1e-4,
+        )
+        return replace(self, strength=math.exp(float(root)))
 
     def _offsets(self, strength: float) -> Rows:
-        """Return the b (K,) at which class k has share `shares[k]`."""
+        """Return the b (K,) at which class k has share `shares[k]`.
+
+        They minimise mean log Σ exp(scores + b) − sharesᵀb, which is convex: Newton's method, with
+        steps that get shorter so that it settles where the strength is large.
+        """
         scores, wanted = strength * self.scores[:ENOUGH], np.array(self.shares)
-        b = np.log(wanted)
-        for _ in range(200):
-            found = softmax(scores + b, axis=1).mean(axis=0)
-            b = b + np.log(wanted / found)
-            if np.abs(found - wanted).max() < 1e-4:
+        b, most = np.log(wanted), max(1.0, strength)
+        for _ in range(60):
+            p = softmax(scores + b, axis=1)
+            gap = wanted - p.mean(axis=0)
+            if np.abs(gap).max() < 1e-4:
                 break
+            bend = np.diag(p.mean(axis=0)) - p.T @ p / len(p)
+            b = b + np.clip(np.linalg.pinv(bend, rcond=1e-9, hermitian=True) @ gap, -most, most)
+            most *= 0.85
         return np.asarray(b)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
@@ -15,7 +16,7 @@ from ppadmm.experiments.plan import Change, Forecast, Plan
 from ppadmm.privacy.statement import UNITS
 from ppadmm.reports.html import NAMES, content_hash, percent, precise_percent, signed, templates
 from ppadmm.reports.svg import Mark, Series, line_chart, short
-from ppadmm.reports.tables import fill, table
+from ppadmm.reports.tables import WIDTH, fill, table
 from ppadmm.reports.text import NOISES
 
 MADE_UP = (
@@ -37,7 +38,7 @@ def plan_text(plan: Plan) -> str:
     """Return settings, expected error, the curve, what would help and what it is worth."""
     blocks = [
         fill(headline(plan)),
-        "\n".join(f"  {name:<16} {value}" for name, value in facts(plan)),
+        "\n".join(_fact(name, value) for name, value in facts(plan)),
         *(fill(words) for words in _answers(plan)),
         table(("ε", "expected error", "four of five runs"), _curve_rows(plan)),
         *_help(plan),
@@ -45,6 +46,11 @@ def plan_text(plan: Plan) -> str:
         fill(worth(plan)),
     ]
     return "\n\n".join(blocks)
+
+
+def _fact(name: str, value: str) -> str:
+    first, rest = f"  {name:<16} ", " " * 19
+    return textwrap.fill(value, WIDTH, initial_indent=first, subsequent_indent=rest)
 
 
 def headline(plan: Plan) -> str:
