@@ -111,15 +111,27 @@ class Scene:
         self, algorithm: str, budgets: Sequence[Budget], rounds: int | None, eta: float | None
     ) -> Plan:
         """Choose what was left open, from public sizes and every agent's budget."""
-        recipe = recipe_named(algorithm)
-        if recipe.pooled:
-            sizes = Sizes((sum(self.records),), self.features, (1,))
-            return recipe.defaults(sizes, [strictest(budgets)], self.loss, rounds, eta)
-        held = [i for i, n in enumerate(self.records) if n]
-        degrees = tuple(self.graph.degree(i) for i in held)
-        sizes = Sizes(tuple(self.records[i] for i in held), self.features, degrees)
-        budgets = [budgets[i] for i in held]
-        return recipe.defaults(sizes, budgets, self.loss, rounds, eta)
+        sizes = (self.records, self.features, self.graph.degrees)
+        return choose(algorithm, sizes, budgets, self.loss, rounds, eta)
+
+
+def choose(
+    algorithm: str,
+    sizes: tuple[Sequence[int], int, Sequence[int]],
+    budgets: Sequence[Budget],
+    loss: Loss,
+    rounds: int | None,
+    eta: float | None,
+) -> Plan:
+    """Choose T, η and λ̂ from (records by agent, features, degrees) and budgets, all public."""
+    records, features, degrees = sizes
+    recipe = recipe_named(algorithm)
+    if recipe.pooled:
+        pooled = Sizes((sum(records),), features, (1,))
+        return recipe.defaults(pooled, [strictest(budgets)], loss, rounds, eta)
+    held = [i for i, n in enumerate(records) if n]
+    public = Sizes(tuple(records[i] for i in held), features, tuple(degrees[i] for i in held))
+    return recipe.defaults(public, [budgets[i] for i in held], loss, rounds, eta)
 
 
 def strictest(budgets: Sequence[Budget]) -> Budget:

@@ -77,7 +77,7 @@ def write_report(folder: Path, out: Path | None = None, public: bool = False) ->
 def render(run: SavedRun, public: bool = False) -> str:
     """Return the page; with `public` only what the guarantee covers goes into it."""
     figures = Figures(run.public() if public else run)
-    environment = _environment()
+    environment = templates()
     css, js = (environment.get_template(name).render() for name in ("report.css", "report.js"))
     return environment.get_template("report.html").render(
         f=figures,
@@ -87,8 +87,8 @@ def render(run: SavedRun, public: bool = False) -> str:
         public=public,
         css=Markup(css),  # noqa: S704 - from our own template, without a value in it
         js=Markup(js),  # noqa: S704
-        css_hash=_hash(css),
-        js_hash=_hash(js),
+        css_hash=content_hash(css),
+        js_hash=content_hash(js),
         plots=_plots(figures),
         command=command(figures.spec),
         data=PurePath(figures.spec["data"]).name,
@@ -112,7 +112,8 @@ def best_guess(epsilon: float | None, delta: float) -> float | None:
 
 
 @functools.cache
-def _environment() -> jinja2.Environment:
+def templates() -> jinja2.Environment:
+    """Return the pages' templates and filters."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("ppadmm.reports"),
         autoescape=jinja2.select_autoescape(["html"]),
@@ -156,7 +157,7 @@ def _count(value: int) -> str:
     return f"{value:,}"
 
 
-def _hash(text: str) -> str:
+def content_hash(text: str) -> str:
     """Return the hash by which the Content-Security-Policy knows an inline element."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 

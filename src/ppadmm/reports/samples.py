@@ -1,18 +1,15 @@
 """What a person reads after `ppadmm samples`."""
 
-import textwrap
-from collections.abc import Sequence
 from dataclasses import asdict
-from unicodedata import combining
 
 from ppadmm.experiments.samples import Answer, ErrorBound
+from ppadmm.reports.tables import fill, table
 
-WIDTH = 100
 WARNING = (
     "A worst-case bound: it holds for every population whose records have norm ≤ 1, so real data "
     "usually need far fewer records. On the made-up records (`synthetic`) a simulation needed "
     "some 70 to 1,500 times fewer (docs/sample-size.md). Use it to compare settings and to see "
-    "what the noise adds, and a simulation (`ppadmm compare`) to plan."
+    "what the noise adds, and a forecast (`ppadmm plan`) to plan."
 )
 STATEMENT = (
     "The error is of the expected {loss} loss, not of the error rate; the private model is the "
@@ -24,12 +21,12 @@ def samples_text(answer: Answer, epsilon: float) -> str:
     """Return the records needed, the bound's parts, a table over ε and what it is worth."""
     private = answer.private[epsilon]
     blocks = [
-        _fill(_question(answer)),
+        fill(_question(answer)),
         _records(answer, epsilon, private),
         _parts(answer, epsilon, private),
         _over_epsilon(answer),
-        _fill(STATEMENT.format(loss=answer.setting.loss.name)),
-        _fill(WARNING),
+        fill(STATEMENT.format(loss=answer.setting.loss.name)),
+        fill(WARNING),
     ]
     return "\n\n".join(blocks)
 
@@ -68,7 +65,7 @@ def _parts(answer: Answer, epsilon: float, private: ErrorBound) -> str:
     rows.append(("λ̂", *(f"{bound.regularisation:.2g}" for bound in bounds)))
     rows.append(("η", *(f"{bound.eta:.2g}" if bound.eta else "" for bound in bounds)))
     rows.append(("σ₁", *(f"{bound.sigma1:.2g}" if bound.sigma1 else "" for bound in bounds)))
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _over_epsilon(answer: Answer) -> str:
@@ -77,24 +74,4 @@ def _over_epsilon(answer: Answer) -> str:
         (f"{e:g}", f"{b.n:,}", f"{b.n - answer.quiet.n:,}", f"{b.parts.noise / b.total:.1%}")
         for e, b in answer.private.items()
     ]
-    return _table(head, rows)
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(_length(line[k]) for line in (head, *rows)) for k in range(len(head))]
-    lines = [head, ["-" * width for width in widths], *rows]
-    return "\n".join("| " + " | ".join(_pad(line, widths)) + " |" for line in lines)
-
-
-def _pad(line: Sequence[str], widths: Sequence[int]) -> list[str]:
-    gaps = [" " * (width - _length(cell)) for cell, width in zip(line, widths, strict=True)]
-    return [line[0] + gaps[0], *(gap + cell for cell, gap in zip(line[1:], gaps[1:], strict=True))]
-
-
-def _length(cell: str) -> int:
-    """Return how many columns the text takes: the hat of λ̂ takes none."""
-    return sum(not combining(letter) for letter in cell)
-
-
-def _fill(text: str) -> str:
-    return textwrap.fill(text, WIDTH, subsequent_indent="  ", break_long_words=False)
+    return table(head, rows)

@@ -132,22 +132,31 @@ def line_chart(
     marks: Sequence[Mark] = (),
     log: tuple[bool, bool] = (False, False),
     spell: tuple[Spell, Spell] = (short, short),
+    band: tuple[Series, Series] | None = None,
 ) -> Markup:
-    """Draw lines over a common x; `labels`, `log` and `spell` are for (x, y)."""
+    """Draw lines over a common x, and a `band` between two more; the pairs are for (x, y)."""
     x = _axis(series[0].x, LEFT, WIDTH - RIGHT, log[0], pad=0.0)
-    levels = [v for line in series for v in line.y] + [mark.y for mark in marks]
+    told = (*series, *(band or ()))
+    levels = [v for line in told for v in line.y] + [mark.y for mark in marks]
     y = _axis(levels, HEIGHT - BOTTOM, TOP, log[1], pad=0.06)
     return picture(
         name,
         title,
-        _described(series, labels, spell),
+        _described(told, labels, spell),
         (WIDTH, HEIGHT),
+        _band(*band, x, y) if band else "",
         _frame(x, y, labels, spell),
         *(_mark(mark, x, y) for mark in marks),
         *(_line(line, x, y, k + 1) for k, line in enumerate(series)),
         _legend([line.name for line in series]) if len(series) > 1 else "",
-        *_tips(series, x, y, labels, spell),
+        *_tips(told, x, y, labels, spell),
     )
+
+
+def _band(low: Series, high: Series, x: Axis, y: Axis) -> Markup:
+    there = [f"{x(a):.1f},{y(b):.1f}" for a, b in zip(low.x, low.y, strict=True)]
+    back = [f"{x(a):.1f},{y(b):.1f}" for a, b in zip(high.x, high.y, strict=True)]
+    return tag("polygon", points=" ".join([*there, *reversed(back)]), class_="band")
 
 
 def _axis(values: Sequence[float], start: float, end: float, log: bool, pad: float) -> Axis:

@@ -1,9 +1,12 @@
-"""Tables of comparisons, as Markdown that also reads well on a terminal."""
+"""Tables as Markdown that also reads well on a terminal."""
 
+import textwrap
 from collections.abc import Sequence
+from unicodedata import combining
 
 from ppadmm.experiments.compare import Row
 
+WIDTH = 100
 HEAD = ("algorithm", "ε", "test error", "train loss", "messages", "rounds", "η", "proven ε")
 
 
@@ -31,3 +34,25 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "| " + " | ".join(c.ljust(w) for c, w in zip(cells, widths, strict=True)) + " |"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return Markdown with the first column to the left and the others to the right."""
+    widths = [max(_length(line[k]) for line in (head, *rows)) for k in range(len(head))]
+    lines = [head, ["-" * width for width in widths], *rows]
+    return "\n".join("| " + " | ".join(_pad(line, widths)) + " |" for line in lines)
+
+
+def _pad(line: Sequence[str], widths: Sequence[int]) -> list[str]:
+    gaps = [" " * (width - _length(cell)) for cell, width in zip(line, widths, strict=True)]
+    return [line[0] + gaps[0], *(gap + cell for cell, gap in zip(line[1:], gaps[1:], strict=True))]
+
+
+def _length(cell: str) -> int:
+    """Return how many columns the text takes: the hat of λ̂ takes none."""
+    return sum(not combining(letter) for letter in cell)
+
+
+def fill(text: str) -> str:
+    """Break a paragraph into lines."""
+    return textwrap.fill(text, WIDTH, subsequent_indent="  ", break_long_words=False)

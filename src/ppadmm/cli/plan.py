@@ -1,0 +1,127 @@
+"""`ppadmm plan`: what to expect, before any data is touched."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ppadmm.cli.app import app
+from ppadmm.cli.common import counts, interruptible, numbers, progress, show
+from ppadmm.errors import InputError
+
+
+@app.command()
+def plan(
+    records: Annotated[
+        int | None, typer.Option(metavar="n", help="Training records of every agent.")
+    ] = None,
+    records_per_agent: Annotated[
+        str | None, typer.Option(metavar="n,n,…", help="Training records, agent by agent.")
+    ] = None,
+    features: Annotated[
+        int | None,
+        typer.Option(metavar="d", help="Features, the intercept included [the public records']."),
+    ] = None,
+    agents: Annotated[int | None, typer.Option(metavar="N", help="Number of agents [5].")] = None,
+    graph: Annotated[str, typer.Option(metavar="KIND", help="As for train.")] = "erdos-renyi",
+    epsilon: Annotated[float, typer.Option(metavar="ε", help="Budget of the run.")] = 1.0,
+    delta: Annotated[float, typer.Option(metavar="δ", help="δ of the budget.")] = 1e-6,
+    error: Annotated[
+        float | None,
+        typer.Option(metavar="α", help="Find the smallest ε with this median test error."),
+    ] = None,
+    epsilons: Annotated[
+        str | None,
+        typer.Option(metavar="ε,ε,…", help="Budgets of the curve [1/8 to 4 times ε]."),
+    ] = None,
+    algorithm: Annotated[
+        str, typer.Option(metavar="NAME", help="pp, ipp, gradient, one-shot or centralised.")
+    ] = "pp",
+    classes: Annotated[int | None, typer.Option(metavar="K", help="Classes [2].")] = None,
+    loss: Annotated[str, typer.Option(metavar="NAME", help="As for train.")] = "logistic",
+    nonprivate_error: Annotated[
+        float | None,
+        typer.Option(metavar="e", help="Test error of a model without privacy on similar data."),
+    ] = None,
+    majority_error: Annotated[
+        float | None,
+        typer.Option(metavar="m", help="Share of all but the commonest class, if it is known."),
+    ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Plan with made-up records of one kind (table, power-law, flat), or with a data "
+            "set (synthetic, adult, us, brazil) [made-up records of several kinds].",
+        ),
+    ] = None,
+    public: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Plan with these records. Declares them PUBLIC."),
+    ] = None,
+    schema: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Schema of the public records.")
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Label column of the public records.")
+    ] = None,
+    data_dir: Annotated[str | None, typer.Option(metavar="DIR", help="As for train.")] = None,
+    adjacency: Annotated[
+        str, typer.Option(metavar="NAME", help="replace-one or zero-out.")
+    ] = "replace-one",
+    rounds: Annotated[int | None, typer.Option(metavar="T", help="As for train.")] = None,
+    eta: Annotated[float | None, typer.Option(metavar="η", help="As for train.")] = None,
+    beta: Annotated[float, typer.Option(metavar="β", help="As for train.")] = 1e-8,
+    seeds: Annotated[
+        int, typer.Option(metavar="K", help="Simulated runs, dealt over the populations.")
+    ] = 12,
+    seed: Annotated[int, typer.Option(metavar="S", help="Another seed, another simulation.")] = 0,
+    changes: Annotated[
+        bool, typer.Option(help="Simulate what would help most; quicker without.")
+    ] = True,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="New folder for plan.json and plan.html.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+    ] = False,
+) -> None:
+    """Forecast noise, rounds, messages and test error of a run, and what would help most.
+
+    Simulated on made-up or public records, at no privacy cost: your own data are not read.
+    docs/plan.md says how well such forecasts met real data.
+
+    Example: ppadmm plan --records 7000 --features 42 --agents 5 --nonprivate-error 0.15
+    """
+    from ppadmm.experiments.plan import PlanSpec
+    from ppadmm.experiments.plan import plan as run
+    from ppadmm.reports.plan import plan_text, write_plan
+
+    if (records is None) == (records_per_agent is None):
+        raise InputError(
+            "How many training records has an agent? Give --records, or --records-per-agent."
+        )
+    each = (records,) if records is not None else counts("records", str(records_per_agent))
+    if out is not None and out.exists():
+        raise InputError(f"{str(out)!r} exists already; choose another --out or remove it.")
+    spec = PlanSpec(
+        records=each, features=features, agents=agents or _many(each), graph=graph,
+        epsilon=epsilon, delta=delta, error=error, algorithm=algorithm, classes=classes,
+        epsilons=None if epsilons is None else numbers("epsilons", epsilons), loss=loss,
+        nonprivate_error=nonprivate_error, majority_error=majority_error, like=like,
+        public=None if public is None else str(public), schema=schema, label=label,
+        data_dir=data_dir, adjacency=adjacency, rounds=rounds, eta=eta, beta=beta, seeds=seeds,
+        seed=seed, changes=changes,
+    )  # fmt: skip
+    with interruptible(), progress(hidden=as_json) as report:
+        found = run(spec, report)
+    page = None if out is None else write_plan(found, out)
+    if as_json:
+        show(found.to_dict())
+    else:
+        show(plan_text(found) + ("" if page is None else f"\n\nPlan: {page}"))
+
+
+def _many(records: tuple[int, ...]) -> int:
+    """Return as many agents as there are numbers of records, or five."""
+    return len(records) if len(records) > 1 else 5

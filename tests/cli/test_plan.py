@@ -1,0 +1,82 @@
+import json
+import sys
+
+import pytest
+
+from ppadmm import cli
+
+SMALL = (
+    "--records", "400", "--features", "8", "--agents", "3", "--graph", "ring", "--delta", "1e-5",
+    "--seeds", "6",
+)  # fmt: skip
+
+
+def run(monkeypatch, capsys, *arguments):
+    monkeypatch.setattr(sys, "argv", ["ppadmm", "plan", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    captured = capsys.readouterr()
+    return stop.value.code or 0, captured.out, captured.err
+
+
+def test_text_json_and_page_tell_the_same(monkeypatch, capsys, tmp_path):
+    folder = tmp_path / "new" / "plan"
+    code, out, err = run(monkeypatch, capsys, *SMALL, "--out", str(folder))
+    assert (code, err) == (0, "")
+    plain = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
+    page = (folder / "plan.html").read_text(encoding="utf-8")
+    settings, expected = plain["settings"], plain["expected"]
+    assert f"{settings['rounds']}, η = {settings['eta']:g}" in out
+    for text in (out, page):
+        assert f"{expected['error']:.4f}" in text
+        assert f"{expected['low']:.4f} to {expected['high']:.4f}" in " ".join(text.split())
+        assert "No private data were read" in text
+        for change in plain["changes"]:
+            assert change["words"].split("(")[0] in text
+    assert 'class="band"' in page
+    assert "<script" not in page
+    assert out.rstrip().endswith(f"Plan: {folder / 'plan.html'}")
+    assert all(len(line) <= 100 for line in out.splitlines() if not line.startswith("Plan: "))
+
+
+def test_json_and_nothing_else(monkeypatch, capsys):
+    code, out, err = run(
+        monkeypatch, capsys, *SMALL[2:], "--records-per-agent", "300,400,500", "--no-changes",
+        "--epsilons", "1,3", "--json",
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    plain = json.loads(out)
+    assert plain["records"] == [300, 400, 500]
+    assert [point["epsilon"] for point in plain["curve"]] == [1.0, 3.0]
+    assert plain["changes"] == []
+
+
+def test_an_error_out_of_reach_and_a_budget_out_of_reach(monkeypatch, capsys):
+    given = ("--no-changes", "--nonprivate-error", "0.2", "--epsilons", "1")
+    _, out, _ = run(monkeypatch, capsys, *SMALL, *given, "--error", "0.1")
+    assert "No ε up to 64 brings the median error to 0.1" in out
+    code, out, err = run(monkeypatch, capsys, *SMALL, *given, "--eta", "1e-6")
+    assert (code, err) == (0, "")
+    assert "choose η > " in " ".join(out.split())
+    assert "no noise reaches it" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "How many training records"),
+        (("--records", "10"), "How many features"),
+        ((*SMALL, "--records-per-agent", "1,2,3"), "How many training records"),
+        ((*SMALL, "--epsilons", "1,x"), "got 'x'"),
+        ((*SMALL, "--graph", "web"), "Unknown graph 'web'"),
+        ((*SMALL, "--epsilon", "0"), "> 0"),
+        (("--records", "10", "--public", "nothing.csv", "--label", "y"), "nothing.csv"),
+        ((*SMALL, "--out", "."), "exists already"),
+    ],
+)
+def test_bad_input_is_one_sentence(monkeypatch, capsys, arguments, message):
+    code, out, err = run(monkeypatch, capsys, *arguments)
+    assert code in (2, 3)
+    assert out == ""
+    assert message in err
+    assert err.count("\n") == 1
