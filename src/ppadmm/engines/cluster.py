@@ -119,17 +119,23 @@ def fetched(ray: Any, refs: Any) -> Any:
         cause = getattr(error, "cause", error)
         if isinstance(cause, PpadmmError):
             raise cause from None
+        if isinstance(cause, errors.RayError):
+            raise _lost(cause) from None
         if isinstance(cause, ModuleNotFoundError) and (cause.name or "").startswith("ppadmm"):
             raise InputError(
                 f"A node of the cluster has no ppadmm; install ppadmm {__version__} on every node."
             ) from None
         raise cause from error
     except errors.RayError as error:
-        raise WorkerError(
-            f"A worker of the cluster was lost more often than is put up with "
-            f"({type(error).__name__}: killed, or out of memory); what was finished is kept, so "
-            "give the same command again, with fewer jobs if memory is short."
-        ) from None
+        raise _lost(error) from None
+
+
+def _lost(error: Exception) -> WorkerError:
+    return WorkerError(
+        "A worker of the cluster was lost more often than is put up with "
+        f"({type(error).__name__}: killed, or out of memory); what was finished is kept, so give "
+        "the same command again, with fewer jobs if memory is short."
+    )
 
 
 @contextmanager
