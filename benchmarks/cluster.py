@@ -4,8 +4,9 @@
 
 - start: until a cluster started here answers its first task; the pool, its first result.
 - cell: seconds per empty piece of work, one after the other.
-- sweep: a small version of figure 5 (2 algorithms × 2 calibrations × 2 splits, made-up records).
-- round: what one round of an agent per actor takes more than in one process.
+- sweep: a small version of figure 5 (PP-ADMM, 2 calibrations × 2 splits, made-up records), with
+  the workers of Ray there already and those of the pool started for it, as a command would.
+- round: the median time of a round of two agents, in one process and each in an actor.
 - nodes (--nodes): the same sweep on a cluster of two nodes, both on this machine, started and
   stopped by this script; how many cells each node ran.
 """
@@ -13,6 +14,8 @@
 import argparse
 import json
 import os
+import secrets
+import socket
 import statistics
 import subprocess
 import sys
@@ -49,9 +52,9 @@ def first_result(runner):
 
 
 def small_figure_5():
-    """Two algorithms of figure 5 at both calibrations, two splits with a seed each."""
+    """PP-ADMM of figure 5 at both calibrations, on two splits with a seed each."""
     cells = figure(5, Setting("synthetic", 2, 2)).cells
-    return [cell for cell in cells if cell.algorithm in ("pp", "gradient")]
+    return [cell for cell in cells if cell.algorithm == "pp"]
 
 
 def over_both(cells, pooled, rayed):
@@ -63,13 +66,16 @@ def over_both(cells, pooled, rayed):
 
 
 def per_item(runner, count):
-    """Seconds per empty piece of work once the workers are there."""
-    results = runner(abs, range(count))
+    """Seconds per empty piece of work once the workers are there, their ending not counted."""
+    results = runner(abs, range(count + 10))
     for _ in range(count // 2):
         next(results)
     started = time.perf_counter()
-    left = sum(1 for _ in results)
-    return (time.perf_counter() - started) / left
+    for _ in range(count - count // 2):
+        next(results)
+    seconds = time.perf_counter() - started
+    results.close()
+    return seconds / (count - count // 2)
 
 
 def rounds(spec, count):
@@ -87,8 +93,12 @@ def rounds(spec, count):
 
 @contextmanager
 def two_nodes():
-    """Start a head and a second node on this machine; end both, and no other, afterwards."""
+    """Start a head and a second node on this machine; end both, and no other, afterwards.
+
+    They and this process, which must not have imported Ray yet, share a token of their own.
+    """
     ray = Path(sys.executable).with_name("ray")
+    os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=secrets.token_hex(32))
     environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0"}
     environment.pop("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", None)
     common = ["--block", "--num-cpus=1", "--object-store-memory=200000000"]
@@ -115,8 +125,6 @@ def two_nodes():
 @contextmanager
 def free_port():
     """Give a port that is free now."""
-    import socket
-
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -125,8 +133,6 @@ def free_port():
 
 def wait_for(port, seconds=60):
     """Wait until the head answers."""
-    import socket
-
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:

@@ -210,7 +210,10 @@ def _joined(ray: Any, address: str) -> Iterator[None]:
         ray.init(address=address, **_quietly())
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         reason = str(error).strip().split("\n")[0].rstrip(".")
-        raise InputError(f"Cannot join the Ray cluster at {address!r}: {reason}.") from None
+        raise InputError(
+            f"Cannot join the Ray cluster at {address!r}: {reason}; if it asks for a token, set "
+            "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN to the cluster's."
+        ) from None
     try:
         yield
     finally:
