@@ -8,10 +8,10 @@ import threading
 import time
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import descendants, name_of
 
 from ppadmm.agent import Agent
 from ppadmm.engines import actors, local
@@ -67,17 +67,20 @@ class Stage:
         self.hosts = [self.host(i) for i in range(len(self.makers))]
 
     def host(self, i):
+        return Host(i, str(self.folder), Home())
+
+    def waiting(self, i):
         def maker(around):
             secure = self.makers[i].seed is None
             return self.makers[i](lambda source: around(self.noise if secure else source))
 
-        return Host(i, maker, str(self.folder), Home())
+        return lambda: maker
 
     def ask(self, i, method, *arguments):
         """Call a host as Ray does: one that dies is made anew and asked again."""
         while True:
             try:
-                return getattr(self.hosts[i], method)(*arguments)
+                return getattr(self.hosts[i], method)(*arguments, self.waiting(i))
             except Killed:
                 self.hosts[i] = self.host(i)
 
@@ -186,14 +189,14 @@ def test_b_is_taken_up_again_if_the_process_dies_between_the_two_noises(monkeypa
     with monkeypatch.context() as patch:
         patch.setattr("ppadmm.mechanisms.minimiser.PerturbedMinimiser._add_noise", dies)
         with pytest.raises(Killed):
-            stage.hosts[0].step(0, ())
+            stage.hosts[0].step(0, (), stage.waiting(0))
     (note,) = tmp_path.glob("noise-*")
     b = np.load(note)
     seen = []
     real = actors.np.load
     monkeypatch.setattr(actors.np, "load", lambda *a, **k: seen.append(real(*a, **k)) or seen[-1])
     stage.hosts[0] = stage.host(0)
-    stage.hosts[0].step(0, ())
+    stage.hosts[0].step(0, (), stage.waiting(0))
     np.testing.assert_array_equal(seen[0], b)
     assert stage.noise.draws == {Key(0, 0, "linear"): 1, Key(0, 0, "output"): 1}
 
@@ -229,7 +232,7 @@ def test_a_restored_agent_keeps_its_books_within_the_budget(tmp_path):
     stage = Stage(replace(SMALL, rounds=1), tmp_path)
     sends = [stage.ask(i, "step", 0, ()) for i in range(2)]
     stage.hosts[0] = stage.host(0)
-    agent, _ = stage.hosts[0]._open()
+    agent, _ = stage.hosts[0]._open(stage.waiting(0))
     assert [ledger.spent for ledger in agent.ledgers] == [agent.ledgers[0].reserved]
     with pytest.raises(BudgetError, match="releases reserved for this run are spent"):
         agent.ledgers[0].charge(agent.algorithm.mechanism.charges[0])
@@ -237,22 +240,15 @@ def test_a_restored_agent_keeps_its_books_within_the_budget(tmp_path):
 
 
 def actor_processes():
-    """Return the processes of actors below this one's cluster."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if path.read_bytes().startswith(b"ray::Host"):
-                found.append(int(path.parent.name))
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return found
+    """Return the processes of actors below this one."""
+    return {pid for pid in descendants(os.getpid()) if name_of(pid).startswith(b"ray::Host")}
 
 
 class Killer:
-    """Ends an actor's process after round 1 and another in the middle of round 3."""
+    """Ends an actor's process after round 1 and another in the middle of round 4."""
 
-    def __init__(self, besides):
-        self.besides, self.killed = set(besides), []
+    def __init__(self):
+        self.killed = []
 
     def __call__(self, done, of):
         if done == 2:
@@ -261,7 +257,7 @@ class Killer:
             threading.Timer(0.002, self.kill).start()
 
     def kill(self):
-        pid = sorted(set(actor_processes()) - self.besides - set(self.killed))[0]
+        pid = min(actor_processes() - set(self.killed))
         os.kill(pid, signal.SIGKILL)
         self.killed.append(pid)
 
@@ -277,9 +273,9 @@ def test_the_same_numbers_as_the_local_engine(ray_cluster):
 
 
 @pytest.mark.parametrize("seed", [1, None])
-def test_actors_that_are_killed_are_taken_up_where_they_were(ray_cluster, tmp_path, capsys, seed):
+def test_actors_that_are_killed_are_taken_up_where_they_were(ray_cluster, tmp_path, capfd, seed):
     prepared = prepare(replace(SMALL, seed=seed))
-    killer = Killer(actor_processes())
+    killer = Killer()
 
     def engine(makers, on_round):
         return actors.run(makers, on_round, checkpoints=tmp_path / "kept")
@@ -296,7 +292,7 @@ def test_actors_that_are_killed_are_taken_up_where_they_were(ray_cluster, tmp_pa
     assert there.statement == here.statement
     assert there.statement.private == (seed is None)
     assert list((tmp_path / "kept").iterdir()) == []
-    assert capsys.readouterr() == ("", "")
+    assert capfd.readouterr() == ("", "")
 
 
 def test_what_cannot_be_calibrated_is_refused_in_the_same_words(ray_cluster):
@@ -334,5 +330,5 @@ def test_bad_options(command, arguments, message):
 def test_seeded_noise_is_not_written_down(tmp_path):
     stage = Stage(replace(SMALL, seed=1), tmp_path)
     stage.ask(0, "step", 0, ())
-    assert isinstance(stage.hosts[0]._open()[0].desk.source, SeededNoise)
+    assert isinstance(stage.hosts[0]._open(stage.waiting(0))[0].desk.source, SeededNoise)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["agent-0.pickle", actors.MARK]

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from processes import descendants, name_of
 
 from ppadmm.engines import cluster, pool
 from ppadmm.errors import InfeasibleError, InputError, WorkerError
@@ -30,31 +31,6 @@ if __name__ == "__main__":
     sweep(cells, Path(sys.argv[2]), runner=partial(cluster.run, jobs=2))
 """
 over_ray = partial(cluster.run, jobs=2)
-
-
-def descendants(pid):
-    """Return all processes below one."""
-    pairs = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            pairs.append(
-                (int(stat.parent.name), int(stat.read_text().rpartition(")")[2].split()[1]))
-            )
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    found, new = set(), {pid}
-    while new:
-        new = {child for child, parent in pairs if parent in new}
-        found |= new
-    return found
-
-
-def name_of(pid):
-    """Return a process's command line; Ray's two helpers called Agent take half a minute to end."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except (FileNotFoundError, ProcessLookupError):
-        return b""
 
 
 def diary(path, function):
@@ -81,7 +57,7 @@ def test_the_same_numbers_as_here(ray_cluster, tmp_path, cells):
     assert (again.ran, again.results) == (0, here.results)
 
 
-def test_a_killed_worker_costs_only_its_cell(ray_cluster, tmp_path, cell, capsys):
+def test_a_killed_worker_costs_only_its_cell(ray_cluster, tmp_path, cell, capfd):
     many = [replace(cell, split=k, rounds=60) for k in range(8)]
     log = tmp_path / "log"
 
@@ -102,7 +78,7 @@ def test_a_killed_worker_costs_only_its_cell(ray_cluster, tmp_path, cell, capsys
         cell.digest(): 2 if cell.digest() == ran[3] else 1 for cell in many
     }
     assert done.results == sweep(many).results
-    assert capsys.readouterr() == ("", "")
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_killed_driver_leaves_no_worker_and_its_sweep_continues(ray_cluster, tmp_path, cell):
@@ -116,6 +92,7 @@ def test_a_killed_driver_leaves_no_worker_and_its_sweep_continues(ray_cluster, t
         stderr=subprocess.PIPE,
     )
     wait_for(lambda: len(finished(folder)) >= 2 or process.poll() is not None)
+    # Ray's two helpers called Agent take half a minute to end
     workers = {pid for pid in descendants(process.pid) if b"Agent" not in name_of(pid)}
     process.kill()
     assert process.communicate() == (b"", b"")

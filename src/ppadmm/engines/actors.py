@@ -39,6 +39,9 @@ Around: TypeAlias = Callable[[NoiseSource], NoiseSource]
 Maker: TypeAlias = Callable[[Around], tuple[Agent, Risk]]
 """Makes an agent and what reads its records; its noise source goes through the argument."""
 
+Waiting: TypeAlias = Callable[[], Maker]
+"""Fetches a maker, with the records; called only by a host that is new."""
+
 RESTARTS = 5
 """How often an actor may lose its process in one run."""
 MARK = "run"
@@ -116,48 +119,47 @@ class Host:
     """One agent and its folder; a host made anew from the same arguments goes on where it was.
 
     Every call may be repeated: it answers the same. All work is done in calls, not in the making,
-    so that an error arrives as it is.
+    so that an error arrives as it is; every call brings what a new host is to begin with.
     """
 
-    def __init__(self, number: int, maker: Maker, folder: str, home: cluster.Home) -> None:
+    def __init__(self, number: int, folder: str, home: cluster.Home) -> None:
         self.number = number
-        self._maker = maker
         self._folder = Path(folder)
         self._home = home
         self._journal: Journal | None = None
         self._last: Checkpoint | None = None
         self._opened: tuple[Agent, Risk] | None = None
 
-    def start(self) -> int:
+    def start(self, waiting: Waiting) -> int:
         """Return T; everything that can be refused is refused here, before any release."""
-        return self._open()[0].algorithm.rounds
+        return self._open(waiting)[0].algorithm.rounds
 
-    def step(self, t: int, messages: Sequence[Message]) -> Send:
+    def step(self, t: int, messages: Sequence[Message], waiting: Waiting) -> Send:
         """Take in the messages of round t−1 and speak for round t, or say it again."""
-        agent, risk = self._open()
+        agent, risk = self._open(waiting)
         if self._last is not None and self._last.round == t:
             return self._last.send
         self._require(t - 1)
-        self._receive(messages)
+        _receive(agent, messages)
         action = agent.next()
         if not isinstance(action, Send):
             raise ProtocolError(f"Round {t}: agent {self.number} did not speak.")
         self._keep(Checkpoint(t, action, agent.snapshot(), agent.ledgers, risk.passes))
         return action
 
-    def finish(self, messages: Sequence[Message]) -> Ending:
+    def finish(self, messages: Sequence[Message], waiting: Waiting) -> Ending:
         """Take in the messages of the last round and hand over the books."""
-        agent, risk = self._open()
+        agent, risk = self._open(waiting)
         self._require(agent.algorithm.rounds - 1)
-        self._receive(messages)
+        _receive(agent, messages)
         agent.next()
         return ending(agent, risk)
 
-    def _open(self) -> tuple[Agent, Risk]:
+    def _open(self, waiting: Waiting) -> tuple[Agent, Risk]:
         if self._opened is None:
             self._home.enter()
             self._require_folder()
-            agent, risk = self._maker(self._around)
+            agent, risk = waiting()(self._around)
             if self._path.exists():
                 self._last = _loaded(self._path)
                 agent.restore(self._last.snapshot)
@@ -183,12 +185,6 @@ class Host:
         if self._journal is not None:
             self._journal.clear()
 
-    def _receive(self, messages: Sequence[Message]) -> None:
-        agent, _ = self._open()
-        for message in messages:
-            if message.agent in agent.neighbours:
-                agent.receive(message)
-
     def _require(self, t: int) -> None:
         """Refuse to go on from anything but round t: the noise after it was drawn and is gone."""
         last = -1 if self._last is None else self._last.round
@@ -204,6 +200,24 @@ class Host:
                 f"The checkpoint folder {str(self._folder)!r} is not there on every node; give "
                 "--checkpoints a folder that all nodes share."
             )
+
+
+def _receive(agent: Agent, messages: Sequence[Message]) -> None:
+    for message in messages:
+        if message.agent in agent.neighbours:
+            agent.receive(message)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A maker in Ray's store, where the process that drives the run keeps it."""
+
+    ref: Any
+
+    def __call__(self) -> Maker:
+        """Fetch it."""
+        maker: Maker = cluster.imported().get(self.ref)
+        return maker
 
 
 def _loaded(path: Path) -> Checkpoint:
@@ -225,38 +239,38 @@ def run(
     cluster of several machines it must be shared by them.
     """
     with _folder(checkpoints) as folder, cluster.connected(address, None, store_bytes) as ray:
-        kept = [ray.put(maker) for maker in makers]  # an actor is started again from them
-        hosts = _hosts(ray, kept, folder)
+        stored = [Stored(ray.put(maker)) for maker in makers]
+        hosts = _hosts(ray, len(makers), folder)
         try:
-            return _driven(ray, hosts, on_round)
+            return _driven(ray, list(zip(hosts, stored, strict=True)), on_round)
         finally:
             for host in hosts:
                 ray.kill(host)
 
 
-def _hosts(ray: Any, makers: Sequence[Any], folder: Path) -> list[Any]:
+def _hosts(ray: Any, count: int, folder: Path) -> list[Any]:
     """Start the actors, spread over the nodes; none waits for a CPU, since all must speak."""
     actor = ray.remote(Host).options(
         num_cpus=0, max_restarts=RESTARTS, max_task_retries=-1, scheduling_strategy="SPREAD"
     )
     home = cluster.Home()
-    return [actor.remote(i, maker, str(folder), home) for i, maker in enumerate(makers)]
+    return [actor.remote(i, str(folder), home) for i in range(count)]
 
 
 def _driven(
-    ray: Any, hosts: Sequence[Any], on_round: Callable[[int], None] | None
+    ray: Any, hosts: Sequence[tuple[Any, Stored]], on_round: Callable[[int], None] | None
 ) -> tuple[Trace, list[Ending]]:
     """Go through the rounds in lock step; messages pass through here."""
-    started = [host.start.remote() for host in hosts]
+    started = [host.start.remote(own) for host, own in hosts]
     rounds = [cluster.fetched(ray, ref) for ref in started]  # of several errors, the first
     releases, messages = [], ray.put(())
     for t in range(rounds[0]):
-        sends = cluster.fetched(ray, [host.step.remote(t, messages) for host in hosts])
+        sends = cluster.fetched(ray, [host.step.remote(t, messages, own) for host, own in hosts])
         releases.append([send.release for send in sends])
         messages = ray.put(tuple(send.message for send in sends))
         if on_round is not None:
             on_round(t)
-    endings = cluster.fetched(ray, [host.finish.remote(messages) for host in hosts])
+    endings = cluster.fetched(ray, [host.finish.remote(messages, own) for host, own in hosts])
     return Trace.of(releases), endings
 
 

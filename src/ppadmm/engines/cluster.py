@@ -119,17 +119,23 @@ def fetched(ray: Any, refs: Any) -> Any:
         cause = getattr(error, "cause", error)
         if isinstance(cause, PpadmmError):
             raise cause from None
+        if isinstance(cause, errors.RayError):
+            raise _lost(cause) from None
         if isinstance(cause, ModuleNotFoundError) and (cause.name or "").startswith("ppadmm"):
             raise InputError(
                 f"A node of the cluster has no ppadmm; install ppadmm {__version__} on every node."
             ) from None
         raise cause from error
     except errors.RayError as error:
-        raise WorkerError(
-            f"A worker of the cluster was lost more often than is put up with "
-            f"({type(error).__name__}: killed, or out of memory); what was finished is kept, so "
-            "give the same command again, with fewer jobs if memory is short."
-        ) from None
+        raise _lost(error) from None
+
+
+def _lost(error: Exception) -> WorkerError:
+    return WorkerError(
+        "A worker of the cluster was lost more often than is put up with "
+        f"({type(error).__name__}: killed, or out of memory); what was finished is kept, so give "
+        "the same command again, with fewer jobs if memory is short."
+    )
 
 
 @contextmanager
@@ -204,7 +210,10 @@ def _joined(ray: Any, address: str) -> Iterator[None]:
         ray.init(address=address, **_quietly())
     except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         reason = str(error).strip().split("\n")[0].rstrip(".")
-        raise InputError(f"Cannot join the Ray cluster at {address!r}: {reason}.") from None
+        raise InputError(
+            f"Cannot join the Ray cluster at {address!r}: {reason}; if it asks for a token, set "
+            "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN to the cluster's."
+        ) from None
     try:
         yield
     finally:
