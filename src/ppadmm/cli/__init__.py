@@ -6,6 +6,7 @@ A command imports what it needs when it runs, so that `ppadmm --help` is quick.
 from ppadmm.cli import (  # commands register themselves
     compare,
     data,
+    peer,
     report,
     reproduce,
     samples,
@@ -14,4 +15,15 @@ from ppadmm.cli import (  # commands register themselves
 )
 from ppadmm.cli.app import app, main
 
-__all__ = ["app", "compare", "data", "main", "report", "reproduce", "samples", "schema", "train"]
+__all__ = [
+    "app",
+    "compare",
+    "data",
+    "main",
+    "peer",
+    "report",
+    "reproduce",
+    "samples",
+    "schema",
+    "train",
+]

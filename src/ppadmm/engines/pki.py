@@ -144,7 +144,8 @@ def _private_pem(key: Any) -> bytes:
     return data
 
 
-def _pem(certificates: Iterable[x509.Certificate]) -> bytes:
+def pem(certificates: Iterable[x509.Certificate]) -> bytes:
+    """Return certificates as text that can be mailed."""
     return b"".join(certificate.public_bytes(Encoding.PEM) for certificate in certificates)
 
 
@@ -277,18 +278,27 @@ def join(
     not issue, and one out of date. A changed authority is never taken in silently.
     """
     own, rest = reply[0], reply[1:]
-    roots = list(authority) or [certificate for certificate in rest if _self_issued(certificate)]
-    if not roots:
-        raise InputError("The reply holds no authority's certificate; give the file with --ca.")
-    _check_reply(keys, name, own)
+    roots = roots_of(reply, authority)
+    check_own(keys, name, own)
     between = [certificate for certificate in rest if not _self_issued(certificate)]
     verify(own, roots, between, now)
-    _keep_authority(keys.authority, _pem(roots))
-    keys.certificate.write_bytes(_pem([own, *between]))
+    _keep_authority(keys.authority, pem(roots))
+    keys.certificate.write_bytes(pem([own, *between]))
     return own
 
 
-def _check_reply(keys: Keys, name: str, own: x509.Certificate) -> None:
+def roots_of(
+    reply: Sequence[x509.Certificate], authority: Sequence[x509.Certificate] = ()
+) -> list[x509.Certificate]:
+    """Return whom to trust: the authority that was given, or the one in the reply."""
+    roots = list(authority) or [each for each in reply[1:] if _self_issued(each)]
+    if not roots:
+        raise InputError("The reply holds no authority's certificate; give the file with --ca.")
+    return roots
+
+
+def check_own(keys: Keys, name: str, own: x509.Certificate) -> None:
+    """Refuse a certificate that is not for this site's name and keys."""
     if common_name(own) != name:
         raise InputError(f"The certificate is for {common_name(own)!r}, this site is {name!r}.")
     if own.public_key() != read_key(keys.tls).public_key():
@@ -370,6 +380,8 @@ class Authority:
 
     def make(self, name: str, days: int = AUTHORITY_DAYS, now: datetime | None = None) -> None:
         """Draw a key and sign a certificate for it; refuses to overwrite either."""
+        if self.file.exists():
+            raise InputError(f"{self.file} exists already and is not overwritten; move it away.")
         key, when = ec.generate_private_key(ec.SECP256R1()), now or datetime.now(UTC)
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, agent_name(name))])
         builder = _dated(subject, subject, key.public_key(), when, days)
@@ -378,7 +390,7 @@ class Authority:
         identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
         builder = builder.add_extension(identifier, False)
         write_private(self.key_file, _private_pem(key))
-        self.file.write_bytes(_pem([builder.sign(key, hashes.SHA256())]))
+        self.file.write_bytes(pem([builder.sign(key, hashes.SHA256())]))
 
     def approve(
         self,
@@ -433,9 +445,7 @@ class Authority:
         }
         _replace(self.register, json.dumps([*self.issued(), entry], indent=1))
 
-    def _check_name(
-        self, name: str, asked: x509.CertificateSigningRequest, when: datetime
-    ) -> None:
+    def _check_name(self, name: str, asked: x509.CertificateSigningRequest, when: datetime) -> None:
         if name in self.revoked().names:
             raise InputError(
                 f"The name {name!r} was revoked and stays so; ask the site for another name."
@@ -516,7 +526,7 @@ def _key_digest(thing: x509.Certificate | x509.CertificateSigningRequest) -> str
     return hashlib.sha256(der).hexdigest()
 
 
-def _digest(key: Any) -> hashes.HashAlgorithm | None:
+def _digest(key: Any) -> hashes.SHA256 | None:
     """Return the hash to sign with; Ed25519 brings its own."""
     return None if isinstance(key, Ed25519PrivateKey) else hashes.SHA256()
 

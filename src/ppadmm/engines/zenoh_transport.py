@@ -19,8 +19,8 @@ import logging
 import re
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -82,16 +82,14 @@ class Seat:
         for endpoint in (*self.listen, *self.connect, *(self.router or ())[1:]):
             _check_endpoint(endpoint, self.credentials is not None)
 
-    def without(self, revoked: Iterable[str]) -> "Seat":
+    def without(self, revoked: Collection[str]) -> "Seat":
         """Return this seat with nobody of a revoked name on its links."""
-        names = set(revoked)
-        return Seat(
-            **{
-                **{name: getattr(self, name) for name in self.__dataclass_fields__},
-                "neighbours": {k: v for k, v in self.neighbours.items() if v not in names},
-                "relayed": {k: v for k, v in self.relayed.items() if v not in names},
-            }
-        )
+        kept = {k: v for k, v in self.neighbours.items() if v not in revoked}
+        relayed = {k: v for k, v in self.relayed.items() if v not in revoked}
+        if not kept and not relayed:
+            raise InputError(f"All neighbours of agent {self.agent} were revoked; nobody is left.")
+        router = self.router if relayed else None
+        return replace(self, neighbours=kept, relayed=relayed, router=router)
 
 
 def _check_endpoint(endpoint: str, tls: bool) -> None:
@@ -232,7 +230,8 @@ def direct_configuration(seat: Seat) -> dict[str, Any]:
 
 def relayed_configuration(seat: Seat) -> dict[str, Any]:
     """Return the configuration of the session with the router."""
-    assert seat.router is not None
+    if seat.router is None:
+        raise InputError(f"Agent {seat.agent} has no router.")
     name, endpoint = seat.router
     allowed = {name: (_keys(seat.run, seat.relayed), _keys(seat.run, [seat.agent]))}
     control = _control(allowed, seat.credentials is not None)
@@ -252,9 +251,7 @@ def router_configuration(
     for i, j in edges:
         heard.setdefault(i, []).append(j)
         heard.setdefault(j, []).append(i)
-    allowed = {
-        name: (_keys(run, [i]), _keys(run, heard.get(i, ()))) for i, name in members.items()
-    }
+    allowed = {name: (_keys(run, [i]), _keys(run, heard.get(i, ()))) for i, name in members.items()}
     for endpoint in listen:
         _check_endpoint(endpoint, tls=True)
     return _configuration("router", listen, (), credentials, _control(allowed, True), cap)
@@ -263,7 +260,7 @@ def router_configuration(
 # Sessions
 
 
-def _open(configuration: Mapping[str, Any]) -> "zenoh.Session":
+def _open(configuration: Mapping[str, Any]) -> Any:
     zenoh = _zenoh()
     try:
         return zenoh.open(zenoh.Config.from_json5(json.dumps(configuration)))
@@ -380,6 +377,9 @@ class _Strangers:
         self._expected = frozenset(expected)
         self._seen: dict[str, None] = {}
 
+    def expect_no_longer(self, names: Iterable[str]) -> None:
+        self._expected = self._expected.difference(names)
+
     def notice(self, event: Any) -> None:
         name = event.link.auth_identifier
         if name is None or name in self._expected or event.kind != _zenoh().SampleKind.PUT:
@@ -400,7 +400,7 @@ class ZenohTransport:
         self._seat = seat
         self._inbox = Inbox([*seat.neighbours, *seat.relayed], seat.cap)
         router = () if seat.router is None else (seat.router[0],)
-        self._strangers = _Strangers((*seat.neighbours.values(), *router))
+        self._strangers = _Strangers({*seat.neighbours.values(), *router})
         self._lines: list[_Line] = []
         self._last: deque[bytes] = deque(maxlen=HISTORY)
         self._lock = threading.Lock()
@@ -410,16 +410,31 @@ class ZenohTransport:
 
     def start(self) -> None:
         """Open the links; returns at once, also while neighbours are away."""
-        seat = self._seat
         if self._open or self._closed.is_set():
             raise InputError("This transport was started already; make a new one.")
-        if seat.neighbours:
-            self._add(self._line(direct_configuration(seat), seat.neighbours))
+        if self._seat.neighbours:
+            self._add(self._line(direct_configuration(self._seat), self._seat.neighbours))
         self._open = True
-        atexit.register(self.close)  # an open session keeps the interpreter from ending
-        if seat.relayed:
+        atexit.register(self.close)
+        if self._seat.relayed:
             self._dialler = threading.Thread(target=self._dial_router, daemon=True)
             self._dialler.start()
+
+    def revoke(self, names: Collection[str]) -> None:
+        """Cut off neighbours whose certificates were revoked; the others are linked anew."""
+        gone = {
+            number
+            for number, name in (*self._seat.neighbours.items(), *self._seat.relayed.items())
+            if name in names
+        }
+        if not gone:
+            return
+        self.close()
+        self._inbox.bar(gone)
+        self._strangers.expect_no_longer(names)
+        self._seat = self._seat.without(names)
+        self._closed.clear()
+        self.start()
 
     def _line(self, configuration: dict[str, Any], neighbours: Iterable[int]) -> _Line:
         return _Line(configuration, self._seat, neighbours, self._inbox, self._strangers)
