@@ -110,8 +110,9 @@ def check_private(path: Path) -> Path:
 
 def read_key(path: Path) -> PrivateKeyTypes:
     """Read a private key in PEM; the file must be its owner's alone."""
+    data = check_private(path).read_bytes()
     try:
-        return load_pem_private_key(check_private(path).read_bytes(), None)
+        return load_pem_private_key(data, None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         raise InputError(f"{path} holds no private key in PEM without a passphrase.") from None
 
@@ -126,8 +127,9 @@ def read_signing_key(path: Path) -> Ed25519PrivateKey:
 
 def read_certificates(path: Path) -> list[x509.Certificate]:
     """Read the certificates of a PEM file, the first one first."""
+    data = _read(path)
     try:
-        return x509.load_pem_x509_certificates(_read(path))
+        return x509.load_pem_x509_certificates(data)
     except ValueError:
         raise InputError(f"{path} holds no certificate in PEM.") from None
 
@@ -254,8 +256,9 @@ def request(keys: Keys, name: str, hosts: Sequence[str]) -> x509.CertificateSign
 
 def read_request(path: Path) -> x509.CertificateSigningRequest:
     """Read a request and check that its sender holds the key it is for."""
+    data = _read(path)
     try:
-        found = x509.load_pem_x509_csr(_read(path))
+        found = x509.load_pem_x509_csr(data)
         valid = found.is_signature_valid
     except (ValueError, UnsupportedAlgorithm):
         raise InputError(f"{path} holds no certificate request in PEM.") from None
@@ -583,8 +586,9 @@ class Revocations:
 
 def read_revocations(path: Path, roots: Sequence[x509.Certificate]) -> Revocations:
     """Read a list and check that one of these authorities signed it."""
+    text = _read(path)
     try:
-        content = json.loads(_read(path))
+        content = json.loads(text)
         signature = bytes.fromhex(content.pop("signature"))
         found = Revocations(int(content["number"]), dict(content["revoked"]))
         data = LIST_DOMAIN + found.body()
