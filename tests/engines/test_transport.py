@@ -79,6 +79,16 @@ def test_a_flood_pushes_out_its_own_messages_only_and_starves_nobody():
     assert (left, last) == (HELD - 1, (1, bytes([999 % 256])))
 
 
+def test_a_flood_of_publishers_is_not_remembered_without_end():
+    inbox = Inbox([1], cap=10)
+    for k in range(1000):
+        inbox.link(1, str(k), up=True)
+    for k in range(HELD):
+        assert inbox.neighbours()[1].connected
+        inbox.link(1, str(k), up=False)
+    assert not inbox.neighbours()[1].connected
+
+
 def test_who_is_barred_is_not_heard():
     inbox = Inbox([1, 2], cap=10)
     inbox.put(1, 1, lambda: b"before")

@@ -140,7 +140,10 @@ class Inbox:
         with self._news:
             links = self._shelves[neighbour].links
             before = bool(links)
-            links.add(identifier) if up else links.discard(identifier)
+            if not up:
+                links.discard(identifier)
+            elif len(links) < HELD:
+                links.add(identifier)
             after = bool(links)
         if before != after:
             log.info("agent %d is %s", neighbour, "connected" if after else "away")

@@ -304,15 +304,32 @@ class _Line:
             raise
 
     def _subscribe(self, seat: Seat, neighbour: int, inbox: Inbox) -> tuple[Any, Any]:
-        ext = _zenoh_ext()
-        subscriber = ext.declare_advanced_subscriber(
-            self._session,
-            key_of(seat.run, neighbour),
-            _direct(_taker(inbox, neighbour)),
-            history=ext.HistoryConfig(detect_late_publishers=True, max_samples=HISTORY),
+        """Hear a neighbour; whenever a publisher of its appears, ask for the last messages.
+
+        Zenoh's own subscriber with history is not used: it drops an earlier message of the history
+        if a later one came first, and a peer that misses a round waits for ever. Here a message
+        may come twice and out of order; the wish to hear goes out before the question, so that
+        nothing falls between the two.
+        """
+        key = key_of(seat.run, neighbour)
+        take = _taker(inbox, neighbour)
+        subscriber = self._session.declare_subscriber(key, _direct(take))
+        watch = self._session.liveliness().declare_subscriber(
+            f"{key}/@adv/pub/**", _direct(self._watcher(inbox, neighbour, take)), history=True
         )
-        watch = subscriber.detect_publishers(_direct(_watcher(inbox, neighbour)), history=True)
         return subscriber, watch
+
+    def _watcher(
+        self, inbox: Inbox, neighbour: int, take: Callable[[Any], None]
+    ) -> Callable[[Any], None]:
+        appeared = _zenoh().SampleKind.PUT
+
+        def watch(token: Any) -> None:
+            inbox.link(neighbour, str(token.key_expr), token.kind == appeared)
+            if token.kind == appeared:
+                ask_for_history(self._session, str(token.key_expr), take)
+
+        return watch
 
     def publish(self, data: bytes) -> None:
         self._publisher.put(data)
@@ -361,13 +378,16 @@ def _taker(inbox: Inbox, neighbour: int) -> Callable[["zenoh.Sample"], None]:
     return take
 
 
-def _watcher(inbox: Inbox, neighbour: int) -> Callable[["zenoh.Sample"], None]:
-    put = _zenoh().SampleKind.PUT
-
-    def watch(sample: "zenoh.Sample") -> None:
-        inbox.link(neighbour, str(sample.key_expr), sample.kind == put)
-
-    return watch
+def ask_for_history(session: Any, token: str, take: Callable[[Any], None]) -> None:
+    """Ask the publisher with this sign of life for its last messages."""
+    zenoh = _zenoh()
+    session.get(
+        token,
+        _direct(lambda reply: take(reply.ok) if reply.ok is not None else None),
+        target=zenoh.QueryTarget.ALL,
+        consolidation=zenoh.ConsolidationMode.NONE,
+        accept_replies=zenoh.ReplyKeyExpr.ANY,
+    )
 
 
 class _Strangers:
