@@ -9,6 +9,7 @@ from ppadmm.cli import (  # noqa: F401 (commands register themselves)
     compare,
     data,
     ledger,
+    peer,
     plan,
     report,
     reproduce,

@@ -1,0 +1,216 @@
+"""`ppadmm peer`: set up a site of a run over a network: keys, requests, certificates."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ppadmm.cli.app import app
+from ppadmm.cli.common import interruptible, show
+
+if TYPE_CHECKING:
+    from cryptography import x509
+
+group = typer.Typer(
+    name="peer",
+    help="Set up a site that trains with others over a network: keys and certificates.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+authority_group = typer.Typer(
+    name="ca",
+    help="The project's own certificate authority, kept by one person.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+group.add_typer(authority_group)
+app.add_typer(group)
+
+PeerPath = Annotated[Path, typer.Argument(metavar="PEER.toml", help="The site's settings.")]
+Folder = Annotated[Path, typer.Option("--ca", metavar="DIR", help="Folder of the authority.")]
+Fingerprint = Annotated[
+    str | None,
+    typer.Option(metavar="HEX", help="The fingerprint you were told; otherwise you are asked."),
+]
+
+
+@group.command()
+def new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The site's name.")],
+    agent: Annotated[int, typer.Option(metavar="N", help="Its number in the agreement, from 0.")],
+    endpoint: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="How others dial it [it only dials out]."),
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="New folder [the name].")
+    ] = None,
+) -> None:
+    """Make a folder for a site: a commented peer.toml and two private keys that stay in it.
+
+    Example: ppadmm peer new hospital-a --agent 0 --endpoint hospital-a.example.org:7447
+    """
+    from ppadmm.engines import pki
+    from ppadmm.engines.peer_file import template
+
+    text = template(name, agent, endpoint)
+    place = folder or Path(name)
+    keys = pki.Keys(place / "keys")
+    file = place / "peer.toml"
+    _refuse_existing(file)
+    keys.make()
+    file.write_text(text, encoding="utf-8")
+    show(f"{file}: written; read it and fill in the rest.")
+    show(f"{keys.tls}, {keys.signing}: made. They never leave this site; keep a copy in a safe.")
+    show(f"Public message key, for the agreement: {keys.public_signing_key()}")
+    show(f"Next: ppadmm peer request {file}")
+
+
+@group.command()
+def request(
+    file: PeerPath,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="New file [NAME.request.pem].")
+    ] = None,
+) -> None:
+    """Write a request for a certificate, to be mailed to the authority; it holds no secret.
+
+    Example: ppadmm peer request hospital-a/peer.toml
+    """
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    from ppadmm.engines import pki
+    from ppadmm.engines.peer_file import PeerFile
+
+    peer = PeerFile.load(file)
+    asked = pki.request(peer.keys, peer.name, peer.hosts)
+    place = out or Path(f"{peer.name}.request.pem")
+    _refuse_existing(place)
+    place.write_bytes(asked.public_bytes(Encoding.PEM))
+    show(f"{place}: written; mail it to whoever keeps the authority.")
+    show(f"Fingerprint, to be read out over the telephone: {pki.fingerprint(asked)}")
+
+
+@group.command()
+def approve(
+    file: Annotated[Path, typer.Argument(metavar="REQUEST", help="What a site sent.")],
+    ca: Folder = Path("ca"),
+    fingerprint: Fingerprint = None,
+    days: Annotated[int, typer.Option(metavar="DAYS", help="How long it is valid.")] = 365,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="New file [NAME.reply.pem].")
+    ] = None,
+) -> None:
+    """Issue a certificate for a request, once its fingerprint was compared with the sender.
+
+    Example: ppadmm peer approve hospital-a.request.pem --ca ca
+    """
+    from ppadmm.engines import pki
+
+    asked = pki.read_request(file)
+    name = pki.common_name(asked)
+    place = out or Path(f"{pki.agent_name(name)}.reply.pem")
+    _refuse_existing(place)
+    show(f"Name:        {name}")
+    show(f"Addresses:   {', '.join(pki.alternatives(asked)) or 'none (it only dials out)'}")
+    show(f"Message key: {pki.signing_key_of(asked) or 'none'}")
+    _compare("the site", asked, fingerprint)
+    reply = pki.Authority(ca).approve(asked, days)
+    place.write_bytes(pki.pem(reply))
+    show(f"{place}: written, valid until {reply[0].not_valid_after_utc:%Y-%m-%d}; mail it back.")
+    show(f"Fingerprint of the authority: {pki.fingerprint(reply[-1])}")
+
+
+@group.command()
+def join(
+    file: PeerPath,
+    reply: Annotated[Path, typer.Argument(metavar="REPLY", help="What the authority sent.")],
+    ca: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Your organisation's own authority [in the reply]."),
+    ] = None,
+    fingerprint: Fingerprint = None,
+) -> None:
+    """Check the certificate that came back and put it in its place.
+
+    Example: ppadmm peer join hospital-a/peer.toml hospital-a.reply.pem
+    """
+    from ppadmm.engines import pki
+    from ppadmm.engines.peer_file import PeerFile
+
+    peer = PeerFile.load(file)
+    given = pki.read_certificates(reply)
+    roots = pki.read_certificates(ca) if ca else []
+    trusted = pki.roots_of(given, roots)
+    if not peer.keys.authority.exists():
+        _compare("the authority", trusted[0], fingerprint)
+    own = pki.join(peer.keys, peer.name, given, roots)
+    show(f"{peer.keys.certificate}: for {peer.name}, until {own.not_valid_after_utc:%Y-%m-%d}.")
+    if pki.signing_key_of(own) is None:
+        show("It does not vouch for the message key: tell the others that key some other safe way.")
+
+
+@authority_group.command("new")
+def new_authority(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The project's name.")],
+    folder: Annotated[Path, typer.Option(metavar="DIR", help="New folder.")] = Path("ca"),
+    days: Annotated[int, typer.Option(metavar="DAYS", help="How long it is valid.")] = 3650,
+) -> None:
+    """Make an authority for one project. Whoever has its key decides who may take part.
+
+    Example: ppadmm peer ca new "stroke study"
+    """
+    from ppadmm.engines import pki
+
+    authority = pki.Authority(folder)
+    authority.make(name, days)
+    show(f"{authority.key_file}: made. Keep it off the network; it never needs to be on a peer.")
+    show(f"{authority.file}: its certificate, until {_day(authority.certificate)}.")
+    show(f"Fingerprint, to be read out to every site: {pki.fingerprint(authority.certificate)}")
+
+
+@authority_group.command()
+def revoke(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name in the certificate.")],
+    folder: Folder = Path("ca"),
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the others.")] = "",
+) -> None:
+    """Revoke a name for good and sign the list anew; send the list to every site.
+
+    Example: ppadmm peer ca revoke hospital-a --reason "laptop stolen"
+    """
+    from ppadmm.engines import pki
+
+    authority = pki.Authority(folder)
+    found = authority.revoke(name, reason)
+    show(f"{authority.revocations}: list {found.number}, {len(found.names)} revoked. Send it to")
+    show("every site, which names it in its peer.toml (revocations = …).")
+
+
+def _compare(
+    who: str, thing: "x509.Certificate | x509.CertificateSigningRequest", told: str | None
+) -> None:
+    """Go on only if the fingerprint was compared with its owner."""
+    from ppadmm.engines import pki
+    from ppadmm.errors import InputError
+
+    mine = pki.fingerprint(thing)
+    show(f"Fingerprint: {mine}")
+    if told is not None:
+        if not pki.same_fingerprint(mine, told):
+            raise InputError(f"The fingerprint is {mine}, not {told}; nothing was written.")
+        return
+    with interruptible():
+        if not typer.confirm(f"Has {who} read out the same one to you?", default=False):
+            raise InputError("The fingerprint was not compared; nothing was written.")
+
+
+def _refuse_existing(path: Path) -> None:
+    from ppadmm.errors import InputError
+
+    if path.exists():
+        raise InputError(f"{str(path)!r} exists already and is not overwritten; choose another.")
+
+
+def _day(certificate: "x509.Certificate") -> str:
+    return f"{certificate.not_valid_after_utc:%Y-%m-%d}"

@@ -1,0 +1,200 @@
+"""A site's own settings (`peer.toml`): who it is, where its data is and whom it talks to.
+
+Nothing in the file is secret, and nothing in it decides what is computed: that is the agreement's.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ppadmm import checks
+from ppadmm.engines import pki
+from ppadmm.engines.zenoh_transport import Credentials, Seat
+from ppadmm.errors import InputError
+
+TEMPLATE = """\
+# One site of a run. Nothing in this file is secret. Paths are relative to this file.
+
+# The name in this site's certificate, and its number in the agreement (the first party is 0).
+name = "{name}"
+agent = {agent}
+
+# The records (CSV or Parquet) and their public schema; `ppadmm schema` drafts one.
+data = "data.csv"
+schema = "schema.toml"
+
+# What all sites signed: the network, the algorithm, the rounds, everybody's budget.
+agreement = "agreement.json"
+
+# How neighbours dial this site; the host goes into the certificate. A site that can only dial out
+# leaves both lines away.
+{endpoint}
+# The address to listen on: 0.0.0.0 is every interface. Open this TCP port to the neighbours'
+# addresses only.
+{listen}
+
+[certificates]
+# tls.key and signing.key are secret and stay here; certificate.pem and authority.pem come from
+# `ppadmm peer join`.
+folder = "keys"
+# The signed list of revoked names, if the authority has sent one.
+# revocations = "revoked.json"
+
+# One block for each neighbour in the agreement. Either side may dial, or both: leave the endpoint
+# away for a neighbour that dials this site.
+# [[neighbours]]
+# agent = 1
+# name = "name-in-its-certificate"
+# endpoint = "tls/other.example.org:7447"
+
+# A neighbour that can only dial out, like this site, is met at a router: write `via = "router"` in
+# its block in place of an endpoint, and name the router here.
+# [router]
+# name = "name-in-its-certificate"
+# endpoint = "tls/router.example.org:7447"
+"""
+
+
+@dataclass(frozen=True)
+class Link:
+    """How one neighbour is reached: dialled at `endpoint`, dialling in, or met at the router."""
+
+    agent: int
+    name: str
+    endpoint: str | None = None
+    via: str | None = None
+
+    def __post_init__(self) -> None:
+        checks.count("the number of a neighbour", self.agent, at_least=0)
+        _text("the name of a neighbour", self.name)
+        if self.endpoint is not None:
+            pki.host_of(self.endpoint)
+        if self.via not in (None, "router") or (self.via and self.endpoint):
+            raise InputError(f'For {self.name!r} give an endpoint, or via = "router", or neither.')
+
+
+@dataclass(frozen=True)
+class PeerFile:
+    """What `peer.toml` says; paths are resolved against the folder it lies in."""
+
+    folder: Path
+    name: str
+    agent: int
+    data: str = ""
+    schema: str = ""
+    agreement: str = ""
+    endpoint: str | None = None
+    listen: str | None = None
+    certificates: Mapping[str, str] = field(default_factory=dict)
+    neighbours: tuple[Link, ...] = ()
+    router: Mapping[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        _text("name", self.name)
+        checks.count("agent", self.agent, at_least=0)
+        for endpoint in (self.endpoint, self.listen):
+            if endpoint is not None:
+                pki.host_of(endpoint)
+        if unknown := set(self.certificates) - {"folder", "revocations"}:
+            raise InputError(f"[certificates] has an unknown entry {min(unknown)!r}; remove it.")
+        if self.router is not None and set(self.router) != {"name", "endpoint"}:
+            raise InputError(f"[router] needs name and endpoint, got {sorted(self.router)}.")
+
+    @classmethod
+    def load(cls, path: Path) -> "PeerFile":
+        """Read a file; what is unknown or missing is named."""
+        try:
+            content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InputError(f"{path} is no valid TOML: {error}.") from None
+        try:
+            links = tuple(Link(**block) for block in content.pop("neighbours", ()))
+            return cls(folder=path.parent, neighbours=links, **content)
+        except TypeError as error:
+            raise InputError(f"{path} cannot be read: {_named(error)}.") from None
+
+    @property
+    def keys(self) -> pki.Keys:
+        """Where the keys and certificates are."""
+        return pki.Keys(self.folder / self.certificates.get("folder", "keys"))
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The addresses for the certificate; none at a site that only dials out."""
+        return () if self.endpoint is None else (pki.host_of(self.endpoint),)
+
+    def revocations(self) -> pki.Revocations:
+        """Read the list anew; the authority must have signed it."""
+        listed = self.certificates.get("revocations")
+        if listed is None:
+            return pki.Revocations()
+        roots = pki.read_certificates(self.keys.authority)
+        return pki.read_revocations(self.folder / listed, roots)
+
+    def credentials(self, now: datetime | None = None) -> Credentials:
+        """Return the files for the links, after a look at each: valid, ours, not revoked."""
+        keys = self.keys
+        for path in (keys.certificate, keys.authority):
+            if not path.is_file():
+                raise InputError(f"{path} is missing; `ppadmm peer join` puts it there.")
+        own, *between = pki.read_certificates(keys.certificate)
+        pki.check_own(keys, self.name, own)
+        pki.verify(own, pki.read_certificates(keys.authority), between, now or datetime.now(UTC))
+        self.revocations().refuse(self.name, own.serial_number)
+        return Credentials(keys.authority, keys.certificate, keys.tls)
+
+    def seat(self, run: bytes, cap: int) -> Seat:
+        """Return this site's place in a run; a revoked neighbour is named and refused."""
+        credentials, revoked = self.credentials(), self.revocations()
+        for link in self.neighbours:
+            revoked.refuse(link.name)
+        return Seat(
+            run=run,
+            agent=self.agent,
+            neighbours={link.agent: link.name for link in self.neighbours if not link.via},
+            relayed={link.agent: link.name for link in self.neighbours if link.via},
+            credentials=credentials,
+            cap=cap,
+            listen=() if self.listen is None else (_tls(self.listen),),
+            connect=tuple(_tls(link.endpoint) for link in self.neighbours if link.endpoint),
+            router=self._router(),
+        )
+
+    def _router(self) -> tuple[str, str] | None:
+        if self.router is None:
+            return None
+        return self.router["name"], _tls(self.router["endpoint"])
+
+
+def template(name: str, agent: int, endpoint: str | None) -> str:
+    """Return a commented `peer.toml` for a new site."""
+    if endpoint is None:
+        lines = ('# endpoint = "tls/this-site.example.org:7447"', '# listen = "tls/0.0.0.0:7447"')
+    else:
+        pki.host_of(endpoint)
+        port = endpoint.rpartition(":")[2]
+        lines = (f'endpoint = "{_tls(endpoint)}"', f'listen = "tls/0.0.0.0:{port}"')
+    checks.count("agent", agent, at_least=0)
+    return TEMPLATE.format(
+        name=pki.agent_name(name), agent=agent, endpoint=lines[0], listen=lines[1]
+    )
+
+
+def _tls(endpoint: str) -> str:
+    return endpoint if endpoint.startswith("tls/") else f"tls/{endpoint}"
+
+
+def _text(what: str, value: object) -> None:
+    if not isinstance(value, str) or not value.strip():
+        raise InputError(f"Expected {what} to be a text, got {value!r}.")
+
+
+def _named(error: TypeError) -> str:
+    """Turn Python's words about arguments into words about entries."""
+    text = str(error).partition("() ")[2] or str(error)
+    return text.replace("keyword argument", "entry").replace(
+        "required positional argument", "entry"
+    )
