@@ -19,7 +19,7 @@ from ppadmm.algorithms import Heard, Site
 from ppadmm.data import Shard
 from ppadmm.errors import ProtocolError
 from ppadmm.noise import NoiseSource
-from ppadmm.privacy import Budget, Charge, Ledger, MemoryLedger, Tally
+from ppadmm.privacy import Budget, Charge, Ledger, MemoryLedger
 from ppadmm.problem import HuberHinge, Logistic, MarginLoss, MarginRisk, Subproblem
 from ppadmm.solvers.base import Solution, Solver, Warm
 from ppadmm.typing import Array
@@ -199,7 +199,7 @@ class WorstSolver:
         return Warm(point, sub.risk.gradient(point))
 
 
-class _Unlimited:
+class _Unlimited(MemoryLedger):
     """Books nothing: replicates are copies of the first, whose ledger is real."""
 
     def reserve(self, run: Iterable[tuple[Charge, int]]) -> None:
@@ -207,16 +207,6 @@ class _Unlimited:
 
     def charge(self, charge: Charge) -> None:
         """Accept."""
-
-    @property
-    def spent(self) -> Tally:
-        """Nothing."""
-        return Tally()
-
-    @property
-    def reserved(self) -> Tally:
-        """Nothing."""
-        return Tally()
 
 
 def seat(rule: Any, budget: Budget, runs: int, noise: NoiseSource) -> Agent:

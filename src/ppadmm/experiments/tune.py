@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from ppadmm import checks
 from ppadmm.algorithms import recipe_named
 from ppadmm.algorithms.base import Reserved
-from ppadmm.data import Shard
+from ppadmm.data import Shard, ShardStream
 from ppadmm.errors import InfeasibleError, InputError
-from ppadmm.experiments.metrics import evaluate
+from ppadmm.experiments.held_out import judge
 from ppadmm.experiments.scene import strictest
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.experiments.train import Prepared, Result, _settings, prepare, run
@@ -280,13 +280,14 @@ def _noisy_score(prepared: Prepared, model: Array, ratio: float, k: int) -> floa
         ledger.reserve([(score_charge(ratio), 1)])
         noise = Desk((ledger,), source).pay([score_charge(ratio)])
         sigma = np.array([(1.0 + MARGIN) / (shard.n * ratio)])
-        exact = np.array([[_accuracy(shard, model)]])
+        exact = np.array([[_accuracy(shard, model, scene.schema.classes)]])
         scores.append(noise.gaussian(exact, sigma, FINENESS * sigma, Key(agent, k, "score"))[0, 0])
     return float(np.average(scores, weights=[shard.n for shard in shards]))
 
 
-def _accuracy(shard: Shard, model: Array) -> float:
-    return 1.0 - float(evaluate(shard.X, shard.y, model[None], shard.classes).error[0])
+def _accuracy(part: Shard | ShardStream, model: Array, classes: int) -> float:
+    records = part if isinstance(part, ShardStream) else (part.X, part.y)
+    return 1.0 - float(judge(records, model[None], classes, areas=False).error[0])
 
 
 def _covered(plan: _Plan, each: float, result: Result, made: NDArray[np.int64]) -> Result:
