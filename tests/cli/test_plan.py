@@ -7,7 +7,7 @@ from ppadmm import cli
 
 SMALL = (
     "--records", "400", "--features", "8", "--agents", "3", "--graph", "ring", "--delta", "1e-5",
-    "--seeds", "6",
+    "--seeds", "6", "--rounds", "20",
 )  # fmt: skip
 
 

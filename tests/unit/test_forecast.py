@@ -16,8 +16,9 @@ from ppadmm.privacy import Budget
 from ppadmm.problem import Logistic, make_graph
 
 SMALL = PlanSpec(
-    records=(600,), features=10, agents=3, graph="ring", epsilon=1.0, delta=1e-5, seeds=12
-)
+    records=(600,), features=10, agents=3, graph="ring", epsilon=1.0, delta=1e-5, seeds=12,
+    rounds=20,
+)  # fmt: skip
 CALIBRATED = replace(SMALL, nonprivate_error=0.15, majority_error=0.3, changes=False)
 
 
@@ -94,7 +95,7 @@ def test_changes_are_sorted_and_a_larger_budget_helps(small):
 
 
 def test_the_same_seed_gives_the_same_plan_and_another_another():
-    spec = replace(SMALL, records=(100,), seeds=3, epsilons=(1.0,), changes=False, rounds=10)
+    spec = replace(SMALL, records=(100,), seeds=3, epsilons=(1.0,), changes=False)
     found = plan(spec)
     assert plan(spec) == found
     assert plan(replace(spec, seed=1)).expected != found.expected
@@ -144,11 +145,14 @@ def test_noise_and_rounds_are_those_of_a_real_run(algorithm):
 def test_the_quick_simulation_gives_the_errors_of_the_certified_one():
     """The same records in both: `compare` on made-up records, and a plan that resamples them."""
     rows = compare(
-        Grid(algorithms=("pp",), epsilons=(0.5, 2.0), delta=1e-6, seeds=6, splits=3, graph="ring")
-    )
+        Grid(
+            algorithms=("pp",), epsilons=(0.5, 2.0), delta=1e-6, seeds=6, splits=3, graph="ring",
+            rounds=20,
+        )
+    )  # fmt: skip
     spec = PlanSpec(
         records=(7000,), like="synthetic", graph="ring", epsilon=2.0, epsilons=(0.5,), seeds=6,
-        changes=False,
+        changes=False, rounds=20,
     )  # fmt: skip
     found = {point.epsilon: point for point in plan(spec).curve}
     for row in rows:
@@ -157,7 +161,7 @@ def test_the_quick_simulation_gives_the_errors_of_the_certified_one():
 
 
 def test_few_records_stand_for_many_with_the_noise_of_the_many():
-    spec = replace(CALIBRATED, records=(200_000,), seeds=3, epsilons=(1.0,), rounds=20)
+    spec = replace(CALIBRATED, records=(200_000,), seeds=3, epsilons=(1.0,))
     found = plan(spec)
     assert found.simulated_records == 39_999  # 40,000 over three agents
     assert "stand for 600,000" in found.notes[0]
@@ -174,7 +178,7 @@ def _case():
 
 
 def test_an_infeasible_budget_is_reported_with_the_way_out():
-    found = plan(replace(CALIBRATED, eta=1e-3, epsilon=0.1, epsilons=(0.1, 50.0), seeds=6))
+    found = plan(replace(CALIBRATED, eta=1e-3, epsilon=0.1, epsilons=(0.1, 50.0), seeds=3))
     assert found.setup is None
     assert found.expected.errors == ()
     assert found.expected.median is None
@@ -227,9 +231,9 @@ def test_no_file_is_opened_without_public_records(monkeypatch):
     assert plan(spec).expected.errors
 
 
-def test_rounds_are_those_of_the_rule(small):
+def test_rounds_are_those_of_the_rule():
     sizes = Sizes((600,) * 3, 10, (2, 2, 2))
-    assert small.setup.rounds == default_rounds(sizes, [Budget(1.0, 1e-5)] * 3, Logistic())
+    assert setup(_case(), 1.0).rounds == default_rounds(sizes, [Budget(1.0, 1e-5)] * 3, Logistic())
 
 
 def test_the_json_has_all_of_it(small):
