@@ -242,6 +242,7 @@ def test_the_kernel_is_chosen_by_the_variable(monkeypatch):
     with pytest.raises(InputError, match="PPADMM_KERNEL"):
         risk_of(small, Logistic())
     monkeypatch.setenv(kernels.VARIABLE, "auto")
+    monkeypatch.setattr(kernels, "WORTHWHILE", 2000 * large.d)
     monkeypatch.setattr(kernels, "has_numba", lambda: True)
     assert not kernels.use_compiled(small.X, Logistic())
     assert kernels.use_compiled(large.X, Logistic())

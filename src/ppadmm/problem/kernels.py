@@ -23,8 +23,9 @@ from ppadmm.typing import Array
 
 VARIABLE = "PPADMM_KERNEL"
 CHOICES = ("auto", "numba", "numpy")
-WORTHWHILE = 100_000
-"""From this many numbers in a shard on, loading numba pays (`auto`)."""
+WORTHWHILE = 500_000
+"""From this many numbers (n·d) in a shard on, `auto` loads numba: that takes about half a second,
+as much as two or three trainings on smaller ones save."""
 
 ROWS = 128
 """Records in a block: their margins, and a few dozen columns, stay in the first-level cache."""
