@@ -433,7 +433,7 @@ BAD_FILES = [
     (("people.csv", "--label", "sick"), 3, "'sick'"),
     (("people.csv",), 2, "'people.csv'"),
     (("broken.parquet", "--label", "ill"), 3, "'broken.parquet'"),
-    (("folder.csv", "--label", "ill"), 3, "'folder.csv'"),
+    (("folder.csv", "--label", "ill"), 2, "'folder.csv'"),
     (("people.xlsx", "--label", "ill"), 3, "'people.xlsx'"),
     (("adult",), 3, "--data-dir"),
     (("brazil", "--data-dir", "folder.csv"), 3, "'folder.csv'"),

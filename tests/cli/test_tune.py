@@ -40,7 +40,7 @@ def test_the_score_is_noisy_accuracy_and_finds_the_worse_setting(data):
     assert good.score > bad.score + 0.02
     assert found.result.prepared.settings.eta == (0.002,)
     exact = [
-        module._accuracy(part, found.result.model) for part in found.result.prepared.scene.shards
+        module._accuracy(part, found.result.model, 2) for part in found.result.prepared.scene.shards
     ]
     assert abs(good.score - sum(exact) / 3) < 0.02
     assert good.score != pytest.approx(sum(exact) / 3, abs=1e-9)
