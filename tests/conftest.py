@@ -84,6 +84,22 @@ def command(capsys, monkeypatch, tmp_path):
     return run
 
 
+def assert_alike(mine, theirs, rel=1e-9):
+    """Check that plain data agree, numbers to rounding: kernels add up in orders of their own."""
+    if isinstance(mine, dict):
+        assert mine.keys() == theirs.keys()
+        for name in mine:
+            assert_alike(mine[name], theirs[name], rel)
+    elif isinstance(mine, list | tuple):
+        assert len(mine) == len(theirs)
+        for a, b in zip(mine, theirs, strict=True):
+            assert_alike(a, b, rel)
+    elif isinstance(mine, float):
+        assert mine == pytest.approx(theirs, rel=rel, abs=1e-12)
+    else:
+        assert mine == theirs
+
+
 def random_shard(n=60, d=5, seed=0, sparse=False, classes=2):
     """Records from a logistic model, rows of norm ≤ 1."""
     rng = np.random.default_rng(seed)

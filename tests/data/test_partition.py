@@ -214,7 +214,7 @@ def test_even_and_sized_deals_are_private():
     ["", "evn", "even:", "even:3", "column", "column:", "dirichlet", "dirichlet:", "sized:3"],
 )
 def test_unknown_partitions_list_the_known_ones(text):
-    known = "even, column:NAME, dirichlet:ALPHA"
+    known = "even, column:NAME, files, dirichlet:ALPHA"
     with pytest.raises(InputError, match=f"Unknown partition '{text}'; .*{known}"):
         Partition.parse(text)
 

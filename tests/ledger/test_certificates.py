@@ -309,16 +309,16 @@ class TestCommands:
         assert "of 2 spent" in shown
 
         wrong = command("verify", cert, "--run", "one")
-        assert wrong.code == 8
+        assert wrong.code == 9
         assert "model in the run folder is not the one certified" in wrong.err
         for suffix in ("-wal", "-shm"):
             Path(f"a.ledger{suffix}").unlink(missing_ok=True)
         Path("a.ledger").write_bytes(old)
         restored = command("ledger", "verify", "a.ledger", "--certificate", cert)
-        assert restored.code == 7
+        assert restored.code == 8
         assert "an old copy" in restored.err
         restored = command("verify", cert, "--ledger", "a.ledger")
-        assert restored.code == 8
+        assert restored.code == 9
         assert "an old copy" in restored.err
 
     @pytest.mark.parametrize(
@@ -385,7 +385,7 @@ class TestCommands:
         assert "given back" in command("ledger", "show", "a.ledger").out
 
     def test_an_unfinished_run_is_abandoned_by_hand(self, command):
-        assert command("ledger", "abandon", "none.ledger", "x").code == 7
+        assert command("ledger", "abandon", "none.ledger", "x").code == 8
         command("ledger", "new", "a.ledger", "--owner", "me")
         outcome = command("ledger", "abandon", "a.ledger", "x")
         assert outcome.code == 4
@@ -398,9 +398,9 @@ class TestCommands:
         assert "exists already" in command("key", "new", "k").err
         assert "There is no statement.json" in command("certify", ".", "--key", "k").err
         assert "is no public key" in command("verify", "text", "--trust", "text").err
-        assert command("verify", "text").code == 8
+        assert command("verify", "text").code == 9
         assert "--resume say how to use a ledger" in command("train", "--resume").err
-        assert command("train", "--ledger", "none", "--no-save").code == 7
+        assert command("train", "--ledger", "none", "--no-save").code == 8
 
 
 def test_the_run_folder_holds_the_statement():

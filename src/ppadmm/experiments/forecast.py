@@ -8,7 +8,7 @@ the many. Neither moves the error by more than other seeds do (tests/unit/test_f
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from ppadmm.agent import Agent
 from ppadmm.algorithms import Algorithm, Settings, Site, recipe_named
 from ppadmm.algorithms.defaults import Plan
 from ppadmm.data import Matrix, Shard, normalise_rows
+from ppadmm.data.coded import Coded
 from ppadmm.engines import local
 from ppadmm.errors import InfeasibleError
 from ppadmm.experiments.metrics import evaluate
@@ -180,8 +181,8 @@ class Crowd:
         if features == last + 1:
             return self
         kept = [*sorted([j for j in self.order if j != last][: features - 1]), last]
-        test = (normalise_rows(cast(Any, self.test[0])[:, kept]), self.test[1])
-        X = normalise_rows(cast(Any, self.X)[:, kept])
+        test = (normalise_rows(_columns(self.test[0])[:, kept]), self.test[1])
+        X = normalise_rows(_columns(self.X)[:, kept])
         order = tuple(kept.index(j) for j in self.order if j in kept)
         return replace(self, X=X, test=test, order=order)
 
@@ -306,9 +307,14 @@ def fit(X: Matrix, y: Array, loss: Loss, classes: int) -> Array:
     return np.asarray(solver.solve(sub, cold_start(sub), 3.0 * TOLERANCES[0]).point[0])
 
 
+def _columns(X: Any) -> Any:
+    """Return records whose columns can be taken: coded ones are written out."""
+    return X.toarray() if isinstance(X, Coded) else X
+
+
 def most_telling(model: Array, X: Any) -> tuple[int, ...]:
     """Order features by how much they move the scores: ‖θⱼ‖ times the spread of xⱼ."""
-    d = X.shape[1]
+    X, d = _columns(X), X.shape[1]
     mean, square = np.asarray(X.mean(axis=0)).ravel(), np.asarray((X * X).mean(axis=0)).ravel()
     spread = np.sqrt(np.maximum(square - mean**2, 0.0))
     size = np.linalg.norm(model.reshape(-1, d), axis=0) * spread
