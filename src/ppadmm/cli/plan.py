@@ -51,8 +51,8 @@ def plan(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Plan with made-up records of one kind (table, power-law, flat), or with a data "
-            "set (synthetic, adult, us, brazil) [made-up records of several kinds].",
+            help="Plan with made-up records of one kind (table, scattered, power-law, flat) or a "
+            "data set (synthetic, adult, us, brazil) [made-up records of several kinds].",
         ),
     ] = None,
     public: Annotated[
