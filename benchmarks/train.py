@@ -38,6 +38,7 @@ from ppadmm.experiments.scene import cast
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.experiments.train import prepare
 from ppadmm.noise import SeededNoise
+from ppadmm.privacy import accountant
 from ppadmm.privacy.calibration import calibrate
 from ppadmm.problem import Logistic, risk_of
 
@@ -56,6 +57,7 @@ PACKAGES = ("ppadmm", "numpy", "scipy", "scikit-learn")
 def fit_ppadmm(prepared):
     """One whole training, calibration included; returns the model (d,)."""
     calibrate.cache_clear()
+    accountant.epsilon.cache_clear()
     spec, noise = prepared.spec, SeededNoise((prepared.spec.seed,))
     sites = prepared.scene.sites(spec.algorithm)
     agents = cast(spec.algorithm, sites, [prepared.settings] * len(sites), noise, capped=True)

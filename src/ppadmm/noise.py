@@ -71,9 +71,12 @@ class SeededNoise:
 
     def gaussian(self, values: Array, scale: Array, grid: Array, key: Key) -> Array:
         """Add noise that depends on (seed, agent, round, purpose) alone."""
-        size = values.shape[1]
-        noise = [self._stream(seed, key).standard_normal(size) for seed in self._for(values)]
-        return np.asarray(values + scale[:, None] * np.array(noise))
+        noise = np.empty(values.shape)
+        for row, seed in zip(noise, self._for(values), strict=True):
+            self._stream(seed, key).standard_normal(out=row)
+        noise *= scale[:, None]
+        noise += values
+        return noise
 
     def laplace(self, values: Array, scale: Array, grid: Array, key: Key) -> Array:
         """Add noise that depends on (seed, agent, round, purpose) alone."""

@@ -7,7 +7,7 @@ The dual is kept as λᵢ = (η/2) Σⱼ (Sᵢ − Sⱼ) with S the running sum 
 released, so a message that carries (round, θ, S) makes up for any that was lost before it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -24,11 +24,11 @@ from ppadmm.typing import Array
 
 @dataclass(frozen=True)
 class State:
-    """An agent between rounds; arrays (R, d), or (neighbours, R, d) for what was heard."""
+    """An agent between rounds; arrays (R, d). `theirs` is the sum over what neighbours said."""
 
     round: int
     own: Heard
-    theirs: tuple[Heard, ...]
+    theirs: Heard
     warm: Warm
 
 
@@ -63,17 +63,15 @@ class ADMM:
         zero = np.zeros((len(self.eta), self.site.risk.d))
         heard = Heard(zero, zero)
         warm = Warm(zero, self.site.risk.gradient(zero))
-        return State(0, heard, (heard,) * self.site.degree, warm)
+        return State(0, heard, heard, warm)
 
     def subproblem(self, state: State) -> Subproblem:
-        """Return F with c = 2λᵢ − η(t) Σⱼ (θᵢ + θⱼ), in order of the neighbours' numbers."""
-        dual, pull = np.zeros_like(state.own.value), np.zeros_like(state.own.value)
-        for other in state.theirs:
-            dual += state.own.total - other.total
-            pull += state.own.value + other.value
+        """Return F with c = 2λᵢ − η(t) Σⱼ (θᵢ + θⱼ)."""
+        degree, own, theirs = self.site.degree, state.own, state.theirs
         penalty = self.penalty(state.round)
-        linear = self.eta[:, None] * dual - penalty[:, None] * pull
-        mu = self.weight + 2.0 * penalty * self.site.degree
+        linear = self.eta[:, None] * (degree * own.total - theirs.total)
+        linear -= penalty[:, None] * (degree * own.value + theirs.value)
+        mu = self.weight + 2.0 * penalty * degree
         return Subproblem(self.site.risk, mu, linear)
 
     def propose(self, state: State, desk: Desk) -> tuple[State, Release]:
@@ -90,13 +88,22 @@ class ADMM:
         return replace(state, own=own)
 
     def absorb(self, state: State, inbox: Mapping[int, Heard]) -> State:
-        """Take the neighbours' values; the dual follows from the sums."""
-        theirs = tuple(inbox[j] for j in self.site.neighbours)
+        """Add up what the neighbours said, in order of their numbers; the dual follows."""
+        heard = [inbox[j] for j in self.site.neighbours]
+        shape = state.own.value.shape
+        theirs = Heard(_sum(shape, [h.value for h in heard]), _sum(shape, [h.total for h in heard]))
         return replace(state, round=state.round + 1, theirs=theirs)
 
     def heard(self, state: State) -> Heard:
         """Return the last release and the sum of all."""
         return state.own
+
+
+def _sum(shape: tuple[int, ...], arrays: Sequence[Array]) -> Array:
+    total = np.zeros(shape)
+    for array in arrays:
+        total += array
+    return total
 
 
 A = TypeVar("A", bound=ADMM)

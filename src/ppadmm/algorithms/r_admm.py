@@ -25,7 +25,7 @@ GAMMA = 0.4
 
 @dataclass(frozen=True)
 class RecyclingState(State):
-    """Also what everyone said in the round before the last: (1 + neighbours) arrays (R, d)."""
+    """Also what was said in the round before the last: own and the sum of theirs, (R, d)."""
 
     earlier: tuple[Array, ...] = ()
 
@@ -42,14 +42,14 @@ class RADMM(ADMM):
     def init(self) -> RecyclingState:
         """Start from θ⁰ = 0, λ⁰ = 0."""
         start = super().init()
-        earlier = (start.own.value,) * (1 + self.site.degree)
+        earlier = (start.own.value, start.theirs.value)
         return RecyclingState(start.round, start.own, start.theirs, start.warm, earlier)
 
     def propose(self, state: State, desk: Desk) -> tuple[State, Release]:
         """Solve in even rounds, recycle in odd ones."""
         if not isinstance(state, RecyclingState):
             raise TypeError("RADMM needs its own state.")
-        before = (state.own.value, *(other.value for other in state.theirs))
+        before = (state.own.value, state.theirs.value)
         if state.round % 2 == 0:
             return super().propose(replace(state, earlier=before), desk)
         value = self._recycled(state)
@@ -58,14 +58,12 @@ class RADMM(ADMM):
 
     def resumed(self, state: State, own: Heard, spoke: Bits, spent: Bits) -> State:
         """Also remember what everyone said before."""
-        before = (state.own.value, *(other.value for other in state.theirs))
+        before = (state.own.value, state.theirs.value)
         return replace(state, own=own, earlier=before)  # type: ignore[call-arg]
 
     def _recycled(self, state: RecyclingState) -> Array:
-        pull = np.zeros_like(state.own.value)
-        mine, *others = state.earlier
-        for other, now in zip(others, state.theirs, strict=True):
-            pull += mine + other - 2.0 * now.value
+        mine, others = state.earlier
+        pull = self.site.degree * mine + others - 2.0 * state.theirs.value
         step = self.eta / (2.0 * self.eta * self.site.degree + GAMMA * self.eta)
         return np.asarray(state.own.value - step[:, None] * pull)
 

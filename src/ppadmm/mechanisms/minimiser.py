@@ -3,6 +3,7 @@
 A mechanism wraps the solve, so that perturbing before, inside or after it share one signature.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -137,11 +138,11 @@ class PerturbedMinimiser:
         }
 
     def _draw_linear(self, sub: Subproblem, noise: NoiseSource, place: Place) -> Array:
-        sigma, d = self.scales["sigma1"], sub.linear.shape[1]
-        grid = np.array([objective_grid(s, self.beta, d) for s in sigma])
+        sigma = self.scales["sigma1"]
+        grid = objective_grid(sigma, self.beta, sub.linear.shape[1])
         key = Key(place.agent, place.round, "linear")
-        b = noise.gaussian(np.zeros_like(sub.linear), sigma, grid, key)
-        if not fits_double(float(np.linalg.norm(b, axis=1).max()), self.beta):
+        b = noise.gaussian(np.zeros(sub.linear.shape), sigma, grid, key)
+        if not fits_double(math.sqrt(np.vecdot(b, b).max()), self.beta):
             raise SolverError(
                 f"β = {self.beta:g} is too small for noise of size σ₁ = {sigma.max():.3g} in "
                 "double precision; choose a larger β. Nothing was released."
@@ -149,9 +150,8 @@ class PerturbedMinimiser:
         return b
 
     def _add_noise(self, point: Array, sub: Subproblem, noise: NoiseSource, place: Place) -> Array:
-        sigma, d = self.scales["sigma2"], point.shape[1]
-        pairs = zip(sigma, sub.mu, strict=True)
-        grid = np.array([output_grid(s, self.beta, mu, d) for s, mu in pairs])
+        sigma = self.scales["sigma2"]
+        grid = output_grid(sigma, self.beta, sub.mu, point.shape[1])
         return noise.gaussian(point, sigma, grid, Key(place.agent, place.round, "output"))
 
 

@@ -14,6 +14,7 @@ A and B are added up over rounds order by order and converted; C speaks of the r
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import brentq
@@ -186,6 +187,7 @@ def rdp_to_log_delta(order: Array, divergence: Array, epsilon: float) -> Array:
     return np.asarray(lam * (divergence - epsilon + np.log(lam / order)) - np.log(order))
 
 
+@lru_cache(maxsize=4096)
 def epsilon(tally: Tally, delta: float) -> Bound:
     """Return the smallest ε that the theorems give for `tally` at `delta`.
 

@@ -109,7 +109,9 @@ def largest_private(spent: Callable[[float], float], target: float, guess: float
             )
     while spent(high) <= target:
         low, high = high, high * 2.0
-    root = brentq(lambda x: _excess(spent(math.exp(x)), target), math.log(low), math.log(high))
+    root = brentq(
+        lambda x: _excess(spent(math.exp(x)), target), math.log(low), math.log(high), xtol=TOLERANCE
+    )
     x = math.exp(root)
     while spent(x) > target:
         x *= 1.0 - TOLERANCE

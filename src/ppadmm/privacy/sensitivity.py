@@ -2,9 +2,12 @@
 
 import math
 
+import numpy as np
+
 from ppadmm import checks
 from ppadmm.noise import FINENESS, total_variation
 from ppadmm.privacy.calibration import Step
+from ppadmm.typing import Array
 
 ADJACENCIES = ("replace-one", "zero-out")
 UNIT_ROUNDOFF = 2.0**-53
@@ -47,9 +50,9 @@ def perturbed_step(
     )
 
 
-def objective_grid(sigma: float, beta: float, d: int) -> float:
-    """Return a grid for b: fine against σ₁, and √d·g/2 within half the margin of β."""
-    return min(FINENESS * sigma, MARGIN * beta / math.sqrt(d))
+def objective_grid(sigma: Array, beta: float, d: int) -> Array:
+    """Return grids (R,) for b: fine against σ₁ (R,), and √d·g/2 within half the margin of β."""
+    return np.minimum(FINENESS * sigma, MARGIN * beta / math.sqrt(d))
 
 
 def fits_double(norm: float, beta: float) -> bool:
@@ -57,6 +60,6 @@ def fits_double(norm: float, beta: float) -> bool:
     return norm * UNIT_ROUNDOFF <= MARGIN * beta / 2.0
 
 
-def output_grid(sigma: float, beta: float, mu: float, d: int) -> float:
-    """Return a grid for the release: fine against σ₂, and √d·g within the margin of Δ₂."""
-    return min(FINENESS * sigma, 2.0 * MARGIN * beta / (mu * math.sqrt(d)))
+def output_grid(sigma: Array, beta: float, mu: Array, d: int) -> Array:
+    """Return grids (R,) for the release: fine against σ₂, and √d·g within the margin of Δ₂."""
+    return np.minimum(FINENESS * sigma, 2.0 * MARGIN * beta / (mu * math.sqrt(d)))

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numba import njit
+from numba.extending import overload
 
 F = TypeVar("F")
 
@@ -73,6 +74,25 @@ def logistic(m: Any, bits: Any) -> None:
 
 
 @exact
+def logistic_single(m: Any, bits: Any) -> None:
+    """Do as `logistic` in single precision, to about 10⁻⁷; the polynomial has degree 7."""
+    power = bits.view(np.float32)
+    one, half, log2e = np.float32(1.0), np.float32(0.5), np.float32(_LOG2E)
+    high, low = np.float32(_LN2_HIGH), np.float32(_LN2_LOW)
+    c7, c6, c5 = np.float32(1 / 5040), np.float32(1 / 720), np.float32(1 / 120)
+    c4, c3 = np.float32(1 / 24), np.float32(1 / 6)
+    for i in range(m.shape[0]):
+        x = min(max(m[i], np.float32(-80.0)), np.float32(80.0))
+        k = np.float32(math.floor(x * log2e + half))
+        bits[i] = (np.int32(k) + np.int32(127)) << np.int32(23)
+        r = (x - k * high) - k * low
+        p = ((((c7 * r + c6) * r + c5) * r + c4) * r + c3) * r + half
+        m[i] = (p * r + one) * r + one
+    for i in range(m.shape[0]):
+        m[i] = -one / (one + m[i] * power[i])
+
+
+@exact
 def huber(m: Any, width: float) -> None:
     """m ← −clip((1 + h − m)/(2h), 0, 1), in place, with h the `width`."""
     for i in range(m.shape[0]):
@@ -101,10 +121,10 @@ def add_products(x: Any, theta: Any, m: Any) -> None:
 @any_order
 def add_transposed(x: Any, s: Any, g: Any) -> None:
     """g += x·s; x (p, B), s (B,), g (p,)."""
-    p = x.shape[0]
+    p, zero = x.shape[0], x.dtype.type(0)
     j = 0
     while j + 4 <= p:
-        a, b, c, e = 0.0, 0.0, 0.0, 0.0
+        a, b, c, e = zero, zero, zero, zero
         for i in range(s.shape[0]):
             t = s[i]
             a += x[j, i] * t
@@ -117,7 +137,7 @@ def add_transposed(x: Any, s: Any, g: Any) -> None:
         g[j + 3] += e
         j += 4
     while j < p:
-        a = 0.0
+        a = zero
         for i in range(s.shape[0]):
             a += x[j, i] * s[i]
         g[j] += a
@@ -165,78 +185,93 @@ def times(m: Any, scale: Any) -> None:
 
 
 @any_order
-def total(s: Any) -> float:
-    """Σ s."""
-    a = 0.0
-    for i in range(s.shape[0]):
-        a += s[i]
-    return a
-
-
-@exact
-def filled(theta: Any, digits: Any, features: Any, values: Any, entries: int) -> Any:
-    """Return the table: what each code adds to a margin.
-
-    A row of `digits` is (start of its table, entries so far, choices, start in features/values):
-    choice v of a digit adds values·θ[features] to the sum of the digits before it.
-    """
-    table = np.zeros(entries)
-    for k in range(digits.shape[0]):
-        start, size, choices, first = digits[k]
-        for v in range(choices - 1, -1, -1):
-            more = values[first + v] * theta[features[first + v]]
-            for c in range(size):
-                table[start + v * size + c] = table[start + c] + more
-    return table
+def dot(a: Any, b: Any) -> float:
+    """a·b."""
+    total = 0.0
+    for i in range(a.shape[0]):
+        total += a[i] * b[i]
+    return total
 
 
 @any_order
-def emptied(counts: Any, digits: Any, features: Any, values: Any, g: Any) -> None:
-    """g += the transpose of `filled`, applied to the counts, which are folded up on the way."""
-    for k in range(digits.shape[0] - 1, -1, -1):
-        start, size, choices, first = digits[k]
-        for v in range(choices):
-            chosen = 0.0
-            for c in range(size):
-                chosen += counts[start + v * size + c]
-                if v > 0:
-                    counts[start + c] += counts[start + v * size + c]
-            g[features[first + v]] += values[first + v] * chosen
+def add_multiple(x: Any, a: float, y: Any) -> None:
+    """y += a·x."""
+    for i in range(x.shape[0]):
+        y[i] += a * x[i]
 
 
 @exact
-def gradient(
-    numeric: Any, codes: Any, scale: Any, digits: Any, features: Any, values: Any, entries: int,
-    places: Any, theta: Any, huber_width: float,
-) -> Any:  # fmt: skip
-    """Σ ℓ'(θᵀv)·v over the records; (d,) → (d,).
+def filled(point: Any, hot: Any, features: Any, few: Any, values: Any, table: Any) -> None:
+    """table += what each code adds to a margin (see `packed.Tables`)."""
+    for k in range(hot.shape[0]):
+        start, size, first = hot[k]
+        part, chosen = table[start : start + size], features[first : first + size]
+        for c in range(size):
+            part[c] += point[chosen[c]]
+    for k in range(few.shape[0]):
+        start, size, first, feature = few[k]
+        add_multiple(values[first : first + size], point[feature], table[start : start + size])
 
-    ℓ is the Huber hinge of that width, or logistic for width 0.
-    """
-    point = np.zeros(theta.shape[0] + 1)  # ends with the 0 of what is missing
-    point[:-1] = theta
-    table = filled(point, digits, features, values, entries)
-    weights = theta[places]
-    sums = np.zeros(places.shape[0])
-    counts = np.zeros((entries, 2))
-    m = np.empty(scale.shape[1])
-    bits = np.empty(scale.shape[1], np.int64)
-    for k in range(scale.shape[0]):
-        m[:] = 0.0
-        add_products(numeric[k], weights, m)
-        add_chosen(codes[k], table, m)
-        times(m, scale[k])
+
+@exact
+def emptied(counts: Any, hot: Any, features: Any, few: Any, values: Any, g: Any) -> None:
+    """g += the transpose of `filled`, applied to the counts."""
+    for k in range(hot.shape[0]):
+        start, size, first = hot[k]
+        part, chosen = counts[start : start + size], features[first : first + size]
+        for c in range(size):
+            g[chosen[c]] += part[c]
+    for k in range(few.shape[0]):
+        start, size, first, feature = few[k]
+        g[feature] += dot(counts[start : start + size], values[first : first + size])
+
+
+def _slopes(m: Any, bits: Any, huber_width: float) -> None:
+    """m ← ℓ'(m), in place, in the precision of m."""
+
+
+@overload(_slopes, jit_options={"error_model": "numpy"})
+def _slopes_of(m: Any, bits: Any, huber_width: float) -> Any:
+    sigmoid = logistic_single if m.dtype.bitwidth == 32 else logistic
+
+    def slopes(m: Any, bits: Any, huber_width: float) -> None:
         if huber_width > 0.0:
             huber(m, huber_width)
         else:
-            logistic(m, bits)
+            sigmoid(m, bits)
+
+    return slopes
+
+
+@exact
+def gradient(records: Any, theta: Any, huber_width: float) -> Any:
+    """Σ ℓ'(θᵀv)·v over the records; (d,) → (d,), in the precision that the records have.
+
+    ℓ is the Huber hinge of that width, or logistic for width 0. Sums over blocks are in double
+    precision in any case.
+    """
+    numeric, codes, scale, bits, places, hot, features, few, values, entries = records
+    point = np.zeros(theta.shape[0] + 1, scale.dtype)  # ends with the 0 of what is missing
+    point[:-1] = theta
+    table = np.zeros(entries, scale.dtype)
+    filled(point, hot, features, few, values, table)
+    weights = point[places]
+    sums = np.zeros(places.shape[0])
+    counts = np.zeros((entries, 2))
+    m = np.empty(scale.shape[1], scale.dtype)
+    for k in range(scale.shape[0]):
+        m[:] = 0
+        add_products(numeric[k], weights, m)
+        add_chosen(codes[k], table, m)
+        times(m, scale[k])
+        _slopes(m, bits, huber_width)
         times(m, scale[k])
         add_transposed(numeric[k], m, sums)
         add_counted(codes[k], m, counts)
     g = np.zeros(point.shape[0])
     for j in range(places.shape[0]):
         g[places[j]] += sums[j]
-    emptied(counts[:, 0] + counts[:, 1], digits, features, values, g)
+    emptied(counts[:, 0] + counts[:, 1], hot, features, few, values, g)
     return g[:-1]
 
 
@@ -261,20 +296,47 @@ def choices_of(column: Any, found: Any, codes: Any) -> int:
 
 
 @exact
-def add_category_gram(numeric: Any, codes: Any, weights: Any, H: Any) -> None:
-    """H += the part of Σ w·z·zᵀ above the diagonal that has to do with codes; H (d+1, d+1).
+def join(codes: Any, size: int, chosen: Any, choices: int, most: int, joint: Any) -> int:
+    """Number the pairs (code, chosen) that occur, as they come: → joint (n,).
 
-    z = (numeric, one-hot, 1), and codes ascend along a row. A missing code is d: it lands in a row
-    or column that is cut off.
+    Returns how many there are, or −1 if more than `most`.
     """
-    n, p = numeric.shape
-    last = H.shape[0] - 2
-    for i in range(n):
-        w = weights[i]
+    numbers = np.full(size * choices, -1, np.int64)
+    seen = 0
+    for i in range(codes.shape[0]):
+        pair = codes[i] + size * chosen[i]
+        if numbers[pair] < 0:
+            if seen == most:
+                return -1
+            numbers[pair] = seen
+            seen += 1
+        joint[i] = numbers[pair]
+    return seen
+
+
+@any_order
+def margins(numeric: Any, codes: Any, factors: Any, point: Any, m: Any) -> None:
+    """m ← diag(factors)·(numeric, one-hot, 1)·θ; `point` is θ and the 0 of what is missing."""
+    p, last = numeric.shape[1], point[point.shape[0] - 2]
+    for i in range(m.shape[0]):
+        total = last
+        for j in range(p):
+            total += numeric[i, j] * point[j]
         for g in range(codes.shape[1]):
-            c = codes[i, g]
-            for j in range(p):
-                H[j, c] += w * numeric[i, j]
-            H[c, last] += w
-            for l in range(g, codes.shape[1]):
-                H[c, codes[i, l]] += w
+            total += point[codes[i, g]]
+        m[i] = factors[i] * total
+
+
+@exact
+def write_out(numeric: Any, codes: Any, factors: Any, block: Any) -> None:
+    """block ← diag(factors)·(numeric, one-hot, 1); (m, d), a missing code being d."""
+    m, d = block.shape
+    p = numeric.shape[1]
+    block[:] = 0
+    for i in range(m):
+        for j in range(p):
+            block[i, j] = numeric[i, j] * factors[i]
+        for g in range(codes.shape[1]):
+            if codes[i, g] < d:
+                block[i, codes[i, g]] = factors[i]
+        block[i, d - 1] = factors[i]

@@ -16,12 +16,16 @@ from ppadmm.data.coded import Coded
 from ppadmm.data.shard import Shard
 from ppadmm.problem import kernels
 from ppadmm.problem.losses import Loss, MarginLoss
+from ppadmm.problem.packed import Packed
 from ppadmm.typing import Array, Rows
 
 UNIT_ROUNDOFF = 2.0**-53
 CACHE_BYTES = 1_200_000
 """Size of a block of records: small enough to stay in a core's own cache between two uses."""
 
+
+PER_FEATURE = 40
+"""Records per feature from which a Hessian that is to serve as a metric may be taken."""
 
 DENSE_UP_TO = 200
 """Coded records with no more features are written out for matrix products."""
@@ -109,7 +113,7 @@ class MarginRisk:
         """
         self.passes += len(theta)
         if len(theta) == 1 and self.packed is not None:
-            return self.packed.gradient(theta[0], self.loss)[None] / self.n
+            return self.packed.gradient(theta[0], self.loss, single)[None] / self.n
         blocks = self._single_blocks if single else self._blocks
         points = theta.T.astype(blocks[0].dtype)
         total = np.zeros(points.shape)
@@ -121,9 +125,9 @@ class MarginRisk:
         """∇²f(θ) at one point; (d,) → (d, d). With `single`, good enough for a metric."""
         self.passes += 1
         if self._compiled:
-            X = cast(Coded, self.shard.X)
-            weights = self.loss.curvature(self.shard.y * (X @ theta))
-            return kernels.weighted_gram(X, weights) / self.n
+            X, y = cast(Coded, self.shard.X), self.shard.y
+            every = max(self.n // (PER_FEATURE * self.d), 1) if single else 1
+            return kernels.hessian(X[::every], y[::every], theta, self.loss, single)
         blocks = self._single_blocks if single else self._blocks
         point = theta.astype(blocks[0].dtype)
         total = np.zeros((self.d, self.d))
@@ -135,19 +139,18 @@ class MarginRisk:
     def gram(self) -> Array:
         """ZᵀZ/n, shape (d, d)."""
         if self._compiled:
-            ones = np.ones(self.n)
-            return kernels.weighted_gram(cast(Coded, self.shard.X), ones) / self.n
+            return kernels.weighted_gram(cast(Coded, self.shard.X), np.ones(self.n)) / self.n
         total = np.zeros((self.d, self.d))
         for block in self._blocks:
             total += weighted_gram(block, np.ones(block.shape[0]))
         return total / self.n
 
     @cached_property
-    def packed(self) -> kernels.Packed | None:
+    def packed(self) -> Packed | None:
         """The records as the compiled kernel reads them, where it is in use."""
         if not self._compiled:
             return None
-        return kernels.Packed.kept(self.shard)
+        return Packed.kept(self.shard)
 
     @cached_property
     def _blocks(self) -> list[Any]:
@@ -239,7 +242,9 @@ class Subproblem:
         """a, b (R,) of the bound a + b‖θ‖: the risk's own, and 8u of the public terms' sizes."""
         fixed, growing = self.risk.rounding_terms
         linear = np.sqrt(np.vecdot(self.linear, self.linear))
-        return fixed + 8 * UNIT_ROUNDOFF * (linear + 1.0), growing + 8 * UNIT_ROUNDOFF * self.mu
+        linear += 1.0
+        linear *= 8 * UNIT_ROUNDOFF
+        return fixed + linear, growing + 8 * UNIT_ROUNDOFF * self.mu
 
     def value(self, theta: Array) -> Array:
         """F(θ) up to a constant; (R, d) → (R,)."""

@@ -7,16 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ppadmm.problem.compiled import any_order, exact, gradient
-
-
-@any_order
-def dot(a: Any, b: Any) -> float:
-    """a·b."""
-    total = 0.0
-    for i in range(a.shape[0]):
-        total += a[i] * b[i]
-    return total
+from ppadmm.problem.compiled import any_order, dot, exact, gradient
 
 
 @any_order
@@ -45,30 +36,31 @@ def correct(W: Any, s: Any, y: Any, tiny: float) -> None:
 
 @exact
 def advance(
-    records: Any, n: int, width: float, theta: Any, data: Any, linear: Any, mu: float, W: Any,
-    bound: Any, tolerance: float, steps: int, backtracks: int, tiny: float,
+    double: Any, single: Any, n: int, width: float, theta: Any, data: Any, linear: Any, mu: float,
+    W: Any, bound: Any, tolerance: float, rough: float, steps: int, backtracks: int, tiny: float,
 ) -> Any:  # fmt: skip
     """Step until ‖∇F‖ + a + b‖θ‖ ≤ tolerance, a and b being `bound`, or the steps are over.
 
-    Returns θ, ∇f(θ), whether the steps sufficed, and how many passes were made; W is corrected in
-    place. The caller certifies the point.
+    θ, ∇f(θ) = `data` and W are changed in place. While ‖∇F‖ > `rough` gradients are evaluated in
+    single precision. Returns the number of passes, and whether the last was in double precision.
+    The caller certifies the point.
     """
-    numeric, codes, scale, digits, features, values, entries, places = records
     F = data + mu * theta + linear
-    passes = 0
+    passes, exact_here = 0, True
     for _ in range(steps):
-        residual = np.sqrt(dot(F, F)) + bound[0] + bound[1] * np.sqrt(dot(theta, theta))
-        if residual <= tolerance:
-            return theta, data, True, passes
+        norm = np.sqrt(dot(F, F))
+        if exact_here and norm + bound[0] + bound[1] * np.sqrt(dot(theta, theta)) <= tolerance:
+            break
+        exact_here = not norm > rough
         p = -product(W, F)
         slope0, alpha = -dot(F, p), 1.0
         new, new_data, new_F = theta, data, F
         for _ in range(backtracks):
             new = theta + alpha * p
-            found = gradient(
-                numeric, codes, scale, digits, features, values, entries, places, new, width
-            )
-            new_data = found / n
+            if exact_here:
+                new_data = gradient(double, new, width) / n
+            else:
+                new_data = gradient(single, new, width) / n
             passes += 1
             new_F = new_data + mu * new + linear
             slope = dot(new_F, p)
@@ -76,5 +68,5 @@ def advance(
                 break
             alpha *= min(max(slope0 / (slope0 + slope), 0.1), 0.9)
         correct(W, new - theta, new_F - F, tiny)
-        theta, data, F = new, new_data, new_F
-    return theta, data, False, passes
+        theta[:], data[:], F = new, new_data, new_F
+    return passes, exact_here

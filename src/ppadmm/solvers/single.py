@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ppadmm.errors import SolverError
-from ppadmm.problem.kernels import Packed, width_of
+from ppadmm.problem.kernels import width_of
+from ppadmm.problem.packed import Packed
 from ppadmm.problem.risk import MarginRisk, Risk, Subproblem
 from ppadmm.solvers import base
 from ppadmm.solvers.base import Solution, Warm
@@ -22,6 +23,9 @@ WIDEST = 400
 
 PATIENCE, RETRY = 11, 8
 """A solve that has not ended after so many steps takes the metric anew, and again every RETRY."""
+
+FLAT = 0.1
+"""A Hessian whose trace is below this share of what it can be (c₁) tells nothing of the rest."""
 
 TINY = 1e-24
 """A step whose s·y is smaller teaches nothing: rounding has eaten it."""
@@ -75,6 +79,11 @@ class Task:
         fixed, growing = (float(term[0]) for term in sub.rounding_terms)
         return cls(sub.risk, float(sub.mu[0]), sub.linear[0], fixed, growing, tolerance)
 
+    @property
+    def rough(self) -> float:
+        """Above this norm a gradient in single precision is of use."""
+        return max(base.SINGLE_ABOVE, 30.0 * self.tolerance)
+
     def gradient(self, at: At) -> Array:
         """∇F(θ), (d,)."""
         return np.asarray(at.data + self.mu * at.theta + self.linear)
@@ -106,7 +115,7 @@ def solve(sub: Subproblem, start: Warm, tolerance: float) -> Solution:
     task = Task.of(sub, tolerance)
     at = At(start.point[0], start.risk_gradient[0])
     base.require_above(task.rounding(at.theta), tolerance)
-    W, steps, left = _metric(sub, start.memory, task.mu), PATIENCE, base.MAX_ITERATIONS
+    W, steps, left = _metric(sub, start.memory, at.theta, task.mu), PATIENCE, base.MAX_ITERATIONS
     while left > 0:
         at = _advance(task, at, W, min(steps, left))
         residual = task.residual(at)
@@ -118,11 +127,18 @@ def solve(sub: Subproblem, start: Warm, tolerance: float) -> Solution:
     raise SolverError(base.not_certified(tolerance, _norm(task.gradient(at))))
 
 
-def _metric(sub: Subproblem, memory: Any, mu: float) -> Array:
-    """Last round's W, moved to this round's μ, or the inverse of the bound c₁ZᵀZ/n + μI."""
+def _metric(sub: Subproblem, memory: Any, point: Array, mu: float) -> Array:
+    """Last round's W, moved to this round's μ, or the inverse Hessian at the start.
+
+    Where the loss is flat there (hinges), the inverse of the bound c₁ZᵀZ/n + μI.
+    """
     if isinstance(memory, Inverse):
         return memory.moved(mu).matrix
-    return _inverse(sub.risk.loss.smoothness * sub.risk.gram, mu)
+    bend = sub.risk.loss.smoothness
+    metric = sub.risk.hessian(point, single=True)
+    if not np.trace(metric) > FLAT * bend:
+        metric = bend * sub.risk.gram
+    return _inverse(metric, mu)
 
 
 def _advance(task: Task, at: At, W: Array, steps: int) -> At:
@@ -135,8 +151,7 @@ def _advance(task: Task, at: At, W: Array, steps: int) -> At:
         norm = _norm(F)
         if norm <= task.tolerance and task.residual(at) <= task.tolerance:
             break
-        single = norm > max(base.SINGLE_ABOVE, 30.0 * task.tolerance)
-        new, new_F = _step(task, at, F, -(W @ F), single)
+        new, new_F = _step(task, at, F, -(W @ F), single=norm > task.rough)
         _correct(W, new.theta - at.theta, new_F - F)
         at, F = new, new_F
     return at
@@ -145,12 +160,14 @@ def _advance(task: Task, at: At, W: Array, steps: int) -> At:
 def _advance_compiled(task: Task, packed: Packed, at: At, W: Array, steps: int) -> At:
     from ppadmm.solvers import compiled
 
-    theta, data, _, passes = compiled.advance(
-        packed.records, task.risk.n, width_of(task.risk.loss), at.theta, at.data, task.linear,
-        task.mu, W, (task.fixed, task.growing), task.tolerance, steps, base.MAX_BACKTRACKS, TINY,
+    theta, data = at.theta.copy(), at.data.copy()
+    passes, double = compiled.advance(
+        packed.double, packed.single, task.risk.n, width_of(task.risk.loss), theta, data,
+        task.linear, task.mu, W, (task.fixed, task.growing), task.tolerance, task.rough, steps,
+        base.MAX_BACKTRACKS, TINY,
     )  # fmt: skip
     task.risk.passes += passes
-    return At(theta, data)
+    return At(theta, data, double)
 
 
 def _step(task: Task, at: At, F: Array, p: Array, single: bool) -> tuple[At, Array]:

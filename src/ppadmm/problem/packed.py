@@ -1,0 +1,223 @@
+"""Records laid out for the compiled kernel: few bytes, read in order, in blocks."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from ppadmm.data.coded import Coded
+from ppadmm.data.shard import Shard
+from ppadmm.problem.kernels import compiled, width_of
+from ppadmm.problem.losses import Loss
+from ppadmm.typing import Array
+
+ROWS = 128
+"""Records in a block: their margins, and a few dozen columns, stay in the first-level cache."""
+
+CHOICES_AT_MOST = 16
+"""A number with no more different values than this is looked up, not multiplied."""
+
+ENTRIES_AT_MOST = 1024
+"""Size of one table: eight kilobytes, so that it stays in the first-level cache with its sums."""
+
+SAMPLE = 8192
+"""How many records are looked at to find columns that go well together."""
+
+
+class Column(NamedTuple):
+    """A column with few different values: which one each record has (n,), of `choices`.
+
+    A one-hot group has no `feature`: its choices are features themselves.
+    """
+
+    chosen: Any
+    choices: int
+    feature: int = -1
+    group: int = -1
+
+
+class Joint(NamedTuple):
+    """Columns joined to one code (n,): a number for each combination that occurs, of `size`."""
+
+    codes: Any
+    size: int
+    columns: tuple[Column, ...]
+
+    def joined(self, column: Column, most: int, rows: int | None = None) -> "Joint | None":
+        """Return the code with one more column, by the first `rows` records; None if too large."""
+        codes = np.empty_like(self.codes[:rows])
+        size = compiled().join(
+            self.codes[:rows], self.size, column.chosen[:rows], column.choices, most, codes
+        )
+        return None if size < 0 else Joint(codes, size, (*self.columns, column))
+
+
+class Tables(NamedTuple):
+    """What the codes stand for; all tables lie one after another, `entries` in all.
+
+    A row of `hot` is (start, size, first): entry start + c stands for a 1 at feature
+    features[first + c], or nothing for feature d. A row of `few` is (start, size, first, feature):
+    entry start + c stands for values[first + c] at that feature.
+    """
+
+    hot: Any
+    features: Any
+    few: Any
+    values: Any
+    entries: int
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Coded records v = scale·z in blocks of `ROWS`, column by column within a block.
+
+    Columns with few different values (one-hot groups, numbers that are 0 or 1) are joined: each
+    combination of values that occurs has a code. What a code adds to a margin is looked up in a
+    table that is filled once per point, and the gradient is read off sums per code. The other
+    columns stay numbers. Nothing is rounded: z is the same to the last bit. The label's sign is
+    part of `scale`; the last block is filled up with scale = 0.
+
+    numeric (b, p, B), codes (b, G, B), scale (b, B); `places` (p,) says which features the
+    numbers are.
+    """
+
+    numeric: Any
+    codes: Any
+    scale: Any
+    places: Any
+    tables: Tables
+
+    @classmethod
+    def of(cls, X: Coded, factors: Array) -> "Packed":
+        """Lay out diag(factors)·X."""
+        columns, rest = _columns(X)
+        joints = _joints(columns, len(X))
+        tables = _tables(X, joints)
+        starts = np.cumsum([0, *(joint.size for joint in joints)])[:-1]
+        codes = np.empty((len(X), len(joints)), np.uint16 if tables.entries <= 2**16 else np.uint32)
+        for k, joint in enumerate(joints):
+            codes[:, k] = joint.codes + starts[k]
+        numbers = np.column_stack([X.numeric, np.ones(len(X))])[:, rest]
+        scale = _blocks((factors * X.scale)[:, None])[:, 0]
+        return cls(_blocks(numbers), _blocks(codes), scale, rest, tables)
+
+    @classmethod
+    def kept(cls, shard: Shard) -> "Packed":
+        """Lay out a shard's records once, for all runs that use it."""
+        kept: Packed | None = vars(shard).get("_packed")
+        if kept is None:
+            kept = cls.of(cast(Coded, shard.X), shard.y)
+            vars(shard)["_packed"] = kept
+        return kept
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that one gradient reads."""
+        return int(self.numeric.nbytes + self.codes.nbytes + self.scale.nbytes)
+
+    def gradient(self, theta: Array, loss: Loss, single: bool = False) -> Array:
+        """Σ ℓ'(θᵀv)·v over the records, reading them once; (d,) → (d,)."""
+        records = self.single if single else self.double
+        gradient: Array = compiled().gradient(records, theta, width_of(loss))
+        return gradient
+
+    @cached_property
+    def double(self) -> tuple[Any, ...]:
+        """The records as the compiled functions take them."""
+        return self._records(np.float64, np.int64)
+
+    @cached_property
+    def single(self) -> tuple[Any, ...]:
+        """The same in single precision."""
+        return self._records(np.float32, np.int32)
+
+    def _records(self, real: Any, whole: Any) -> tuple[Any, ...]:
+        t = self.tables
+        return (
+            self.numeric.astype(real, copy=False),
+            self.codes,
+            self.scale.astype(real, copy=False),
+            np.empty(ROWS, whole),
+            self.places,
+            t.hot,
+            t.features,
+            t.few,
+            t.values.astype(real, copy=False),
+            t.entries,
+        )
+
+
+def _columns(X: Coded) -> tuple[list[Column], Any]:
+    """Split columns into those with few values and those that stay numbers.
+
+    The constant 1 is looked up with the others, or is one more number where there are none.
+    """
+    columns, rest = [], []
+    for j, column in enumerate(np.ascontiguousarray(X.numeric.T)):
+        found, chosen = np.empty(CHOICES_AT_MOST), np.empty(len(X), np.int64)
+        count = compiled().choices_of(column, found, chosen)
+        if count < 0:
+            rest.append(j)
+        else:
+            columns.append(Column(chosen, count, feature=j))
+    for g, codes in enumerate(X.codes.T.astype(np.int64)):
+        chosen = codes - codes.min()
+        columns.append(Column(chosen, int(chosen.max()) + 1, group=g))
+    if columns:
+        columns.append(Column(np.zeros(len(X), np.int64), 1, feature=X.d - 1))
+    else:
+        rest.append(X.d - 1)
+    return columns, np.array(rest, dtype=np.intp)
+
+
+def _joints(columns: list[Column], n: int) -> list[Joint]:
+    """Join columns where that adds fewest combinations, the one with most choices first."""
+    most = min(max(n // 8, 16), ENTRIES_AT_MOST)
+    joints: list[Joint] = []
+    for column in sorted(columns, key=lambda column: -column.choices):
+        tried = [(k, joint.joined(column, most, SAMPLE)) for k, joint in enumerate(joints)]
+        growth = [(found.size - joints[k].size, k) for k, found in tried if found is not None]
+        best = joints[min(growth)[1]].joined(column, most) if growth else None
+        if best is not None:
+            joints[min(growth)[1]] = best
+        else:
+            nothing = Joint(np.zeros(n, np.int64), 1, ())
+            joints.append(cast(Joint, nothing.joined(column, column.choices)))
+    return joints
+
+
+def _tables(X: Coded, joints: list[Joint]) -> Tables:
+    """Write down what every code stands for, as its first record has it."""
+    hot, features, few, values = [], [np.empty(0, np.int64)], [], [np.empty(0)]
+    start = 0
+    for joint in joints:
+        first = np.unique(joint.codes, return_index=True)[1]
+        for column in joint.columns:
+            if column.group >= 0:
+                hot.append((start, joint.size, sum(map(len, features))))
+                features.append(X.codes[first, column.group].astype(np.int64))
+            else:
+                few.append((start, joint.size, sum(map(len, values)), column.feature))
+                values.append(_values(X, first, column.feature))
+        start += joint.size
+    return Tables(
+        np.array(hot, np.int64).reshape(-1, 3),
+        np.concatenate(features),
+        np.array(few, np.int64).reshape(-1, 4),
+        np.concatenate(values),
+        start,
+    )
+
+
+def _values(X: Coded, rows: Any, feature: int) -> Any:
+    return np.ones(len(rows)) if feature == X.d - 1 else X.numeric[rows, feature]
+
+
+def _blocks(columns: Any) -> Any:
+    """(n, p) → (⌈n/B⌉, p, B), the last block filled up with 0."""
+    n, p = columns.shape
+    count = -(-n // ROWS)
+    padded = np.zeros((count * ROWS, p), dtype=columns.dtype)
+    padded[:n] = columns
+    return np.ascontiguousarray(padded.reshape(count, ROWS, p).transpose(0, 2, 1))
