@@ -89,6 +89,11 @@ class Agent:
         """One ledger per replicate."""
         return self.desk.ledgers
 
+    @property
+    def untouched(self) -> bool:
+        """Whether nothing was said or heard yet."""
+        return self.round == 0 and not self._spoken and not self._inbox
+
     def next(self) -> Action:
         """Return the next thing to do; never blocks."""
         if self.round == self.algorithm.rounds:

@@ -67,12 +67,9 @@ class ADMM:
 
     def subproblem(self, state: State) -> Subproblem:
         """Return F with c = 2λᵢ − η(t) Σⱼ (θᵢ + θⱼ)."""
-        degree, own, theirs = self.site.degree, state.own, state.theirs
-        penalty = self.penalty(state.round)
-        linear = self.eta[:, None] * (degree * own.total - theirs.total)
-        linear -= penalty[:, None] * (degree * own.value + theirs.value)
-        mu = self.weight + 2.0 * penalty * degree
-        return Subproblem(self.site.risk, mu, linear)
+        penalty, degree = self.penalty(state.round), np.array([self.site.degree])
+        linear = linear_term(self.eta, penalty, degree, state.own, state.theirs)
+        return Subproblem(self.site.risk, self.weight + 2.0 * penalty * degree, linear)
 
     def propose(self, state: State, desk: Desk) -> tuple[State, Release]:
         """Solve this round's subproblem through the mechanism."""
@@ -97,6 +94,14 @@ class ADMM:
     def heard(self, state: State) -> Heard:
         """Return the last release and the sum of all."""
         return state.own
+
+
+def linear_term(eta: Array, penalty: Array, degree: Array, own: Heard, theirs: Heard) -> Array:
+    """c = η(|B|·S − Σⱼ Sⱼ) − η(t)(|B|·θ + Σⱼ θⱼ) for each row; `degree` (R,) or (1,)."""
+    count = degree[:, None]
+    linear: Array = eta[:, None] * (count * own.total - theirs.total)
+    linear -= penalty[:, None] * (count * own.value + theirs.value)
+    return linear
 
 
 def _sum(shape: tuple[int, ...], arrays: Sequence[Array]) -> Array:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ppadmm.agent import Agent, Send
+from ppadmm.engines import chorus
 from ppadmm.errors import ProtocolError
 from ppadmm.mechanisms import Release
 from ppadmm.privacy import Tally
@@ -30,6 +31,13 @@ class Trace:
         values = [np.stack([release.value for release in releases]) for releases in rounds]
         spoke = [np.stack([release.spoke for release in releases]) for releases in rounds]
         return cls(np.stack(values), np.stack(spoke))
+
+    @classmethod
+    def in_step(cls, rounds: Sequence[Release]) -> "Trace":
+        """Stack releases whose rows are agents, of one replicate each."""
+        values = np.stack([release.value for release in rounds])
+        spoke = np.stack([release.spoke for release in rounds])
+        return cls(values[:, :, None], spoke[:, :, None])
 
     @property
     def messages(self) -> NDArray[np.int64]:
@@ -83,6 +91,8 @@ def ending(agent: Agent, risk: Risk) -> Ending:
 
 def run(agents: Sequence[Agent], on_round: Callable[[int], None] | None = None) -> Trace:
     """Drive `agents` to the end; `on_round(t)` is called after round t."""
+    if chorus.suits(agents):
+        return Trace.in_step(chorus.sing(agents, on_round))
     rounds = agents[0].algorithm.rounds
     releases = []
     for t in range(rounds):

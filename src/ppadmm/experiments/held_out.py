@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ppadmm.data import ShardStream
-from ppadmm.experiments.metrics import Metrics, area_under_curve, evaluate
+from ppadmm.experiments.metrics import Metrics, area_under_curve, evaluate, joined
 from ppadmm.typing import Array, Matrix
 
 HeldOut: TypeAlias = tuple[Matrix, Array] | ShardStream
@@ -14,12 +14,16 @@ Mask: TypeAlias = NDArray[np.bool_]
 EXACT = 2**18
 """Up to so many held-out records of a stream the area under the curve is exact."""
 BINS = 2**16
+SCORES = 2**22
+"""Models are judged a few at a time, so that no more scores than this are held at once."""
 
 
 def judge(test: HeldOut, theta: Array, classes: int = 2, areas: bool = True) -> Metrics:
     """Judge models θ (R, d), or (R, K·d), on held-out records; without `areas` AUC is NaN."""
     if not isinstance(test, ShardStream):
-        return evaluate(*test, theta, classes, areas)
+        some = max(SCORES // max(len(test[1]), 1), 1)
+        parts = [theta[k : k + some] for k in range(0, len(theta), some)]
+        return joined([evaluate(*test, part, classes, areas) for part in parts])
     error, log_loss = np.zeros(len(theta)), np.zeros(len(theta))
     for shard in test.blocks():
         part = evaluate(shard.X, shard.y, theta, classes, areas=False)

@@ -26,7 +26,7 @@ from ppadmm.data.shard import stack_rows
 from ppadmm.experiments.held_out import HeldOut
 from ppadmm.noise import NoiseSource
 from ppadmm.privacy import Budget, Charge, Ledger, MemoryLedger
-from ppadmm.problem import Graph, Loss, NoRecords, Risk, graph_from, risk_over
+from ppadmm.problem import Graph, Loss, NoRecords, Risk, graph_from, laid_out, risk_over
 
 Reservations: TypeAlias = list[tuple[int, tuple[tuple[Charge, int], ...]]]
 """For each agent, the most that a run may cost."""
@@ -90,22 +90,23 @@ class Scene:
         """Return every agent's site, or one with all records if the algorithm pools them."""
         if recipe_named(algorithm).pooled:
             return [Site(0, 1, (), risk_over(self.pooled(), self.loss))]
-        graph = self.graph
+        graph, beside = self.graph, sum(self.records) * self.features
+        risks = laid_out([self._risk(part, beside) for part in self.parts])
         return [
             Site(
                 agent=i,
                 agents=graph.size,
                 neighbours=graph.neighbours(i),
-                risk=self._risk(part),
+                risk=risk,
                 neighbour_degrees=tuple(graph.degree(j) for j in graph.neighbours(i)),
             )
-            for i, part in enumerate(self.parts)
+            for i, risk in enumerate(risks)
         ]
 
-    def _risk(self, part: Shard | ShardStream | None) -> Risk:
+    def _risk(self, part: Shard | ShardStream | None, beside: int) -> Risk:
         if part is None:
             return NoRecords(self.parameters, self.loss)
-        return risk_over(part, self.loss)
+        return risk_over(part, self.loss, beside)
 
     def plan(
         self, algorithm: str, budgets: Sequence[Budget], rounds: int | None, eta: float | None

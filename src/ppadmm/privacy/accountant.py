@@ -31,10 +31,10 @@ from ppadmm.privacy.events import (
     RepeatAndSelect,
     Tally,
 )
-from ppadmm.privacy.gaussian import gdp_epsilon
+from ppadmm.privacy.gaussian import gdp_delta, gdp_epsilon
 from ppadmm.typing import Array
 
-VERSION = "3"
+VERSION = "4"
 """Changes whenever the same events could give another ε."""
 
 LOG_ORDERS: Array = np.log(np.geomspace(1e-4, 1e7, 96))
@@ -233,17 +233,17 @@ def delta(tally: Tally, epsilon_: float) -> float:
 
 
 def _by_rdp(tally: Tally, delta: float) -> Bound:
-    """Minimise over orders: a coarse grid, then finer ones around the best. Any order is valid."""
+    """Minimise over orders: a coarse grid, then a finer one around the best. Any order is valid."""
     grid = LOG_ORDERS
     best = math.inf
-    for _ in range(3):
+    for _ in range(2):
         orders = 1.0 + np.exp(grid)
         values = rdp_to_epsilon(orders, total_rdp(tally, orders), delta)
         k = int(np.argmin(values))
         best = min(best, float(values[k]))
         if not 0.0 < best < math.inf:
             break
-        grid = np.linspace(grid[max(k - 1, 0)], grid[min(k + 1, len(grid) - 1)], 24)
+        grid = np.linspace(grid[max(k - 1, 0)], grid[min(k + 1, len(grid) - 1)], 256)
     perturbed = any(isinstance(event, ObjectivePerturbation) for event, _ in tally.counts)
     return Bound(best, delta, "A, B" if perturbed else "RDP")
 
@@ -251,7 +251,7 @@ def _by_rdp(tally: Tally, delta: float) -> Bound:
 def _by_theorem_c(tally: Tally, delta: float, unless_above: float = math.inf) -> Bound:
     """Theorem C with d' = δ/100; with no objective perturbation it is exact and needs no d'.
 
-    Not worked out to the end if ε_κ alone is above `unless_above`.
+    Not worked out to the end where it would be above `unless_above`.
     """
     if any(isinstance(e, NonPrivate | RepeatAndSelect) for e, _ in tally.counts):
         return Bound(math.inf, delta, "C")
@@ -259,6 +259,8 @@ def _by_theorem_c(tally: Tally, delta: float, unless_above: float = math.inf) ->
     shift += sum(k * e.epsilon for e, k in tally.counts if isinstance(e, Pure))
     m = math.hypot(*(math.sqrt(k) * e.ratio for e, k in _ratios(tally)))
     if m > LARGEST_RATIO or not shift < unless_above:
+        return Bound(math.inf, delta, "C")
+    if unless_above < math.inf and gdp_delta(unless_above - shift, m) > delta - tail:
         return Bound(math.inf, delta, "C")
     name = "C" if tail else "exact Gaussian"
     return Bound(shift + gdp_epsilon(delta - tail, m), delta, name)

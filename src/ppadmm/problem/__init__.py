@@ -4,7 +4,7 @@ from ppadmm.problem.graphs import KINDS, Graph, graph_from, make_graph, read_edg
 from ppadmm.problem.losses import LOSSES, HuberHinge, Logistic, Loss, MarginLoss, loss_named
 from ppadmm.problem.multiclass import MULTICLASS, Multinomial, OneVsRest, ScoreLoss, loss_for
 from ppadmm.problem.risk import MarginRisk, NoRecords, Risk, Subproblem
-from ppadmm.problem.scores import ScoreRisk, risk_of
+from ppadmm.problem.scores import ScoreRisk, laid_out, risk_of
 from ppadmm.problem.streamed import StreamedRisk, risk_over
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "StreamedRisk",
     "Subproblem",
     "graph_from",
+    "laid_out",
     "loss_for",
     "loss_named",
     "make_graph",

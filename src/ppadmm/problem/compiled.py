@@ -230,7 +230,7 @@ def _slopes(m: Any, bits: Any, huber_width: float) -> None:
     """m ← ℓ'(m), in place, in the precision of m."""
 
 
-@overload(_slopes, jit_options={"error_model": "numpy"})
+@overload(_slopes, jit_options={"error_model": "numpy"})  # type: ignore[untyped-decorator]
 def _slopes_of(m: Any, bits: Any, huber_width: float) -> Any:
     sigmoid = logistic_single if m.dtype.bitwidth == 32 else logistic
 
@@ -297,7 +297,7 @@ def choices_of(column: Any, found: Any, codes: Any) -> int:
 
 @exact
 def join(codes: Any, size: int, chosen: Any, choices: int, most: int, joint: Any) -> int:
-    """Number the pairs (code, chosen) that occur, as they come: → joint (n,).
+    """Give a number to each pair (code, chosen) that occurs, as they come: → joint (n,).
 
     Returns how many there are, or −1 if more than `most`.
     """

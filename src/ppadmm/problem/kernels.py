@@ -21,22 +21,25 @@ from ppadmm.typing import Array
 VARIABLE = "PPADMM_KERNEL"
 CHOICES = ("auto", "numba", "numpy")
 WORTHWHILE = 500_000
-"""From this many numbers (n·d) in a shard on, `auto` loads numba: that takes about half a second,
-as much as two or three trainings on smaller ones save."""
+"""From this many numbers (n·d) in all shards on, `auto` loads numba: that takes about half a
+second, as much as two or three trainings on smaller ones save."""
 
 WRITTEN_OUT = 25_000
 """Numbers in a block of records that a weighted Gram matrix writes out."""
 
 
-def use_compiled(records: Any, loss: Loss) -> bool:
-    """Whether the gradient of one point runs in the compiled kernel, by the records' shape."""
+def use_compiled(records: Any, loss: Loss, beside: int = 0) -> bool:
+    """Whether the gradient of one point runs in the compiled kernel, by the records' shape.
+
+    `beside` counts the numbers in other shards of this process.
+    """
     choice = checks.one_of(VARIABLE, os.environ.get(VARIABLE, "auto"), CHOICES)
     if choice == "numpy" or not _fits(records, loss):
         return False
     if choice == "numba":
         _require_numba()
         return True
-    return records.shape[0] * records.shape[1] >= WORTHWHILE and has_numba()
+    return records.shape[0] * records.shape[1] + beside >= WORTHWHILE and has_numba()
 
 
 def _fits(records: Any, loss: Loss) -> bool:

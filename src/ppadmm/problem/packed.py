@@ -1,12 +1,13 @@
 """Records laid out for the compiled kernel: few bytes, read in order, in blocks."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from ppadmm.data.coded import Coded
+from ppadmm.data.coded import Coded, stack
 from ppadmm.data.shard import Shard
 from ppadmm.problem.kernels import compiled, width_of
 from ppadmm.problem.losses import Loss
@@ -15,11 +16,14 @@ from ppadmm.typing import Array
 ROWS = 128
 """Records in a block: their margins, and a few dozen columns, stay in the first-level cache."""
 
+SMALL, FEW_ROWS = 1024, 32
+"""A shard with fewer records is laid out together with others, in smaller blocks."""
+
 CHOICES_AT_MOST = 16
 """A number with no more different values than this is looked up, not multiplied."""
 
-ENTRIES_AT_MOST = 1024
-"""Size of one table: eight kilobytes, so that it stays in the first-level cache with its sums."""
+ENTRIES_AT_MOST = 512
+"""Size of one table: four kilobytes, so that it stays in the first-level cache with its sums."""
 
 SAMPLE = 8192
 """How many records are looked at to find columns that go well together."""
@@ -89,27 +93,36 @@ class Packed:
     tables: Tables
 
     @classmethod
-    def of(cls, X: Coded, factors: Array) -> "Packed":
-        """Lay out diag(factors)·X."""
-        columns, rest = _columns(X)
-        joints = _joints(columns, len(X))
+    def of(cls, X: Coded, factors: Array, counts: Sequence[int] | None = None) -> list["Packed"]:
+        """Lay out diag(factors)·X; the rows of each of several parts, `counts[k]`, by themselves.
+
+        The parts share their tables.
+        """
+        columns, places = _columns(X)
+        joints = _joints(columns, len(X), parts=len(counts or "1"))
         tables = _tables(X, joints)
         starts = np.cumsum([0, *(joint.size for joint in joints)])[:-1]
         codes = np.empty((len(X), len(joints)), np.uint16 if tables.entries <= 2**16 else np.uint32)
         for k, joint in enumerate(joints):
             codes[:, k] = joint.codes + starts[k]
-        numbers = np.column_stack([X.numeric, np.ones(len(X))])[:, rest]
-        scale = _blocks((factors * X.scale)[:, None])[:, 0]
-        return cls(_blocks(numbers), _blocks(codes), scale, rest, tables)
+        numbers = np.column_stack([X.numeric, np.ones(len(X))])[:, places]
+        scale = (factors * X.scale)[:, None]
+        parts = [_blocks(array, counts or [len(X)]) for array in (numbers, codes, scale)]
+        return [cls(n, c, s[:, 0], places, tables) for n, c, s in zip(*parts, strict=True)]
 
     @classmethod
-    def kept(cls, shard: Shard) -> "Packed":
-        """Lay out a shard's records once, for all runs that use it."""
-        kept: Packed | None = vars(shard).get("_packed")
-        if kept is None:
-            kept = cls.of(cast(Coded, shard.X), shard.y)
-            vars(shard)["_packed"] = kept
-        return kept
+    def kept(cls, shards: Sequence[Shard]) -> list["Packed"]:
+        """Lay out every shard's records once, for all runs that use it; small ones together."""
+        fresh = [shard for shard in shards if "_packed" not in vars(shard)]
+        small = [shard for shard in fresh if shard.n < SMALL]
+        for group in (*([shard] for shard in fresh if shard.n >= SMALL), small):
+            if group:
+                X = stack([cast(Coded, shard.X) for shard in group])
+                labels = np.concatenate([shard.y for shard in group])
+                made = cls.of(X, labels, [shard.n for shard in group])
+                for shard, packed in zip(group, made, strict=True):
+                    vars(shard)["_packed"] = packed
+        return [vars(shard)["_packed"] for shard in shards]
 
     @property
     def nbytes(self) -> int:
@@ -138,7 +151,7 @@ class Packed:
             self.numeric.astype(real, copy=False),
             self.codes,
             self.scale.astype(real, copy=False),
-            np.empty(ROWS, whole),
+            np.empty(self.scale.shape[1], whole),
             self.places,
             t.hot,
             t.features,
@@ -171,9 +184,9 @@ def _columns(X: Coded) -> tuple[list[Column], Any]:
     return columns, np.array(rest, dtype=np.intp)
 
 
-def _joints(columns: list[Column], n: int) -> list[Joint]:
+def _joints(columns: list[Column], n: int, parts: int) -> list[Joint]:
     """Join columns where that adds fewest combinations, the one with most choices first."""
-    most = min(max(n // 8, 16), ENTRIES_AT_MOST)
+    most = min(max(n // parts // 8, 16), ENTRIES_AT_MOST)
     joints: list[Joint] = []
     for column in sorted(columns, key=lambda column: -column.choices):
         tried = [(k, joint.joined(column, most, SAMPLE)) for k, joint in enumerate(joints)]
@@ -214,10 +227,12 @@ def _values(X: Coded, rows: Any, feature: int) -> Any:
     return np.ones(len(rows)) if feature == X.d - 1 else X.numeric[rows, feature]
 
 
-def _blocks(columns: Any) -> Any:
-    """(n, p) → (⌈n/B⌉, p, B), the last block filled up with 0."""
-    n, p = columns.shape
-    count = -(-n // ROWS)
-    padded = np.zeros((count * ROWS, p), dtype=columns.dtype)
-    padded[:n] = columns
-    return np.ascontiguousarray(padded.reshape(count, ROWS, p).transpose(0, 2, 1))
+def _blocks(columns: Any, counts: Sequence[int]) -> list[Any]:
+    """(Σn, p) → (⌈n/B⌉, p, B) for each n of `counts`, the last block filled up with 0."""
+    p, rows = columns.shape[1], ROWS if max(counts) >= SMALL else FEW_ROWS
+    blocks = [-(-n // rows) for n in counts]
+    padded = np.zeros((sum(blocks) * rows, p), dtype=columns.dtype)
+    gaps = np.cumsum([0, *(b * rows - n for b, n in zip(blocks, counts, strict=True))])[:-1]
+    padded[np.arange(len(columns)) + np.repeat(gaps, counts)] = columns
+    laid = np.ascontiguousarray(padded.reshape(sum(blocks), rows, p).transpose(0, 2, 1))
+    return np.split(laid, np.cumsum(blocks)[:-1])

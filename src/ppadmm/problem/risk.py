@@ -24,7 +24,7 @@ CACHE_BYTES = 1_200_000
 """Size of a block of records: small enough to stay in a core's own cache between two uses."""
 
 
-PER_FEATURE = 40
+PER_FEATURE = 20
 """Records per feature from which a Hessian that is to serve as a metric may be taken."""
 
 DENSE_UP_TO = 200
@@ -73,13 +73,17 @@ class Risk(Protocol):
 
 
 class MarginRisk:
-    """f(θ) = (1/n) Σ ℓ(θᵀv), v = y·x, over one agent's records."""
+    """f(θ) = (1/n) Σ ℓ(θᵀv), v = y·x, over one agent's records.
 
-    def __init__(self, shard: Shard, loss: MarginLoss) -> None:
+    `beside` is how many numbers other agents of this process have: together with the agent's own
+    they decide whether loading the compiled kernel is worthwhile.
+    """
+
+    def __init__(self, shard: Shard, loss: MarginLoss, beside: int = 0) -> None:
         self.shard = shard
         self.loss = loss
         self.passes = 0
-        self._compiled = kernels.use_compiled(shard.X, loss)
+        self.compiled = kernels.use_compiled(shard.X, loss, beside)
 
     @property
     def n(self) -> int:
@@ -124,7 +128,7 @@ class MarginRisk:
     def hessian(self, theta: Array, single: bool = False) -> Array:
         """∇²f(θ) at one point; (d,) → (d, d). With `single`, good enough for a metric."""
         self.passes += 1
-        if self._compiled:
+        if self.compiled:
             X, y = cast(Coded, self.shard.X), self.shard.y
             every = max(self.n // (PER_FEATURE * self.d), 1) if single else 1
             return kernels.hessian(X[::every], y[::every], theta, self.loss, single)
@@ -138,7 +142,7 @@ class MarginRisk:
     @cached_property
     def gram(self) -> Array:
         """ZᵀZ/n, shape (d, d)."""
-        if self._compiled:
+        if self.compiled:
             return kernels.weighted_gram(cast(Coded, self.shard.X), np.ones(self.n)) / self.n
         total = np.zeros((self.d, self.d))
         for block in self._blocks:
@@ -148,9 +152,9 @@ class MarginRisk:
     @cached_property
     def packed(self) -> Packed | None:
         """The records as the compiled kernel reads them, where it is in use."""
-        if not self._compiled:
+        if not self.compiled:
             return None
-        return Packed.kept(self.shard)
+        return Packed.kept([self.shard])[0]
 
     @cached_property
     def _blocks(self) -> list[Any]:

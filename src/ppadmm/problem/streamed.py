@@ -98,6 +98,11 @@ class StreamedRisk:
             yield risk
 
 
-def risk_over(part: Shard | ShardStream, loss: Loss) -> Risk:
-    """Return the mean loss over an agent's records, in memory or streamed."""
-    return StreamedRisk(part, loss) if isinstance(part, ShardStream) else risk_of(part, loss)
+def risk_over(part: Shard | ShardStream, loss: Loss, beside: int = 0) -> Risk:
+    """Return the mean loss over an agent's records, in memory or streamed.
+
+    `beside` is how many numbers other agents of this process have.
+    """
+    if isinstance(part, ShardStream):
+        return StreamedRisk(part, loss)
+    return risk_of(part, loss, beside)

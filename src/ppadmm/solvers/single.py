@@ -79,11 +79,6 @@ class Task:
         fixed, growing = (float(term[0]) for term in sub.rounding_terms)
         return cls(sub.risk, float(sub.mu[0]), sub.linear[0], fixed, growing, tolerance)
 
-    @property
-    def rough(self) -> float:
-        """Above this norm a gradient in single precision is of use."""
-        return max(base.SINGLE_ABOVE, 30.0 * self.tolerance)
-
     def gradient(self, at: At) -> Array:
         """∇F(θ), (d,)."""
         return np.asarray(at.data + self.mu * at.theta + self.linear)
@@ -97,6 +92,11 @@ class Task:
         if not at.double:
             return inf
         return _norm(self.gradient(at)) + self.rounding(at.theta)
+
+
+def rough(tolerance: float) -> float:
+    """Above this norm a gradient in single precision is of use."""
+    return max(base.SINGLE_ABOVE, 30.0 * tolerance)
 
 
 def suits(sub: Subproblem, memory: Any) -> bool:
@@ -115,7 +115,8 @@ def solve(sub: Subproblem, start: Warm, tolerance: float) -> Solution:
     task = Task.of(sub, tolerance)
     at = At(start.point[0], start.risk_gradient[0])
     base.require_above(task.rounding(at.theta), tolerance)
-    W, steps, left = _metric(sub, start.memory, at.theta, task.mu), PATIENCE, base.MAX_ITERATIONS
+    W = metric(sub.risk, start.memory, at.theta, task.mu)
+    steps, left = PATIENCE, base.MAX_ITERATIONS
     while left > 0:
         at = _advance(task, at, W, min(steps, left))
         residual = task.residual(at)
@@ -127,18 +128,18 @@ def solve(sub: Subproblem, start: Warm, tolerance: float) -> Solution:
     raise SolverError(base.not_certified(tolerance, _norm(task.gradient(at))))
 
 
-def _metric(sub: Subproblem, memory: Any, point: Array, mu: float) -> Array:
+def metric(risk: Risk, memory: Any, point: Array, mu: float) -> Array:
     """Last round's W, moved to this round's μ, or the inverse Hessian at the start.
 
     Where the loss is flat there (hinges), the inverse of the bound c₁ZᵀZ/n + μI.
     """
     if isinstance(memory, Inverse):
         return memory.moved(mu).matrix
-    bend = sub.risk.loss.smoothness
-    metric = sub.risk.hessian(point, single=True)
-    if not np.trace(metric) > FLAT * bend:
-        metric = bend * sub.risk.gram
-    return _inverse(metric, mu)
+    bend = risk.loss.smoothness
+    hessian = risk.hessian(point, single=True)
+    if not np.trace(hessian) > FLAT * bend:
+        hessian = bend * risk.gram
+    return _inverse(hessian, mu)
 
 
 def _advance(task: Task, at: At, W: Array, steps: int) -> At:
@@ -151,7 +152,7 @@ def _advance(task: Task, at: At, W: Array, steps: int) -> At:
         norm = _norm(F)
         if norm <= task.tolerance and task.residual(at) <= task.tolerance:
             break
-        new, new_F = _step(task, at, F, -(W @ F), single=norm > task.rough)
+        new, new_F = _step(task, at, F, -(W @ F), single=norm > rough(task.tolerance))
         _correct(W, new.theta - at.theta, new_F - F)
         at, F = new, new_F
     return at
@@ -163,8 +164,8 @@ def _advance_compiled(task: Task, packed: Packed, at: At, W: Array, steps: int) 
     theta, data = at.theta.copy(), at.data.copy()
     passes, double = compiled.advance(
         packed.double, packed.single, task.risk.n, width_of(task.risk.loss), theta, data,
-        task.linear, task.mu, W, (task.fixed, task.growing), task.tolerance, task.rough, steps,
-        base.MAX_BACKTRACKS, TINY,
+        task.linear, task.mu, W, np.array([task.fixed, task.growing]), task.tolerance,
+        rough(task.tolerance), steps, base.MAX_BACKTRACKS, TINY,
     )  # fmt: skip
     task.risk.passes += passes
     return At(theta, data, double)

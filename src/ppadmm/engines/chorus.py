@@ -1,0 +1,135 @@
+"""All agents of a simulation in step: a row of every array is an agent.
+
+The same releases as one agent after another: the same formulas (`linear_term`), the same mechanism
+with a row for every agent, each agent's own ledger and noise, each solve with its own certificate.
+What it spares is Python between them.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import scipy.sparse as sp
+
+from ppadmm.agent import Agent
+from ppadmm.algorithms.admm import ADMM, State, linear_term
+from ppadmm.algorithms.base import Heard
+from ppadmm.mechanisms import Desk, PerturbedMinimiser, Place, Release
+from ppadmm.noise import Key, NoiseSource
+from ppadmm.problem.risk import MarginRisk, Subproblem
+from ppadmm.solvers import FixedMetric, each
+from ppadmm.solvers.base import Warm
+from ppadmm.typing import Array, Rows
+
+
+def suits(agents: Sequence[Agent]) -> bool:
+    """Whether these agents can run in step: PP-ADMM, one replicate, books in memory."""
+    rules = [agent.algorithm for agent in agents if type(agent.algorithm) is ADMM]
+    return (
+        len(agents) > 1
+        and len(rules) == len(agents)
+        and all(isinstance(rule.solver, FixedMetric) for rule in rules)
+        and all(isinstance(rule.mechanism, PerturbedMinimiser) for rule in rules)
+        and all(len(rule.eta) == 1 for rule in rules)
+        and len({(rule.rounds, _mechanism(rule).beta) for rule in rules}) == 1
+        and each.suits([rule.site.risk for rule in rules])
+        and all(agent.untouched and not agent.desk.durable for agent in agents)
+    )
+
+
+def _mechanism(rule: ADMM) -> PerturbedMinimiser:
+    return cast(PerturbedMinimiser, rule.mechanism)
+
+
+@dataclass(frozen=True)
+class Voices:
+    """Everyone's noise, a row each: that which the agent would have drawn by itself."""
+
+    sources: tuple[NoiseSource, ...]
+    agents: tuple[int, ...]
+
+    @property
+    def secure(self) -> bool:
+        """Whether everyone's noise may protect real records."""
+        return all(source.secure for source in self.sources)
+
+    def gaussian(self, values: Array, scale: Array, grid: Array, key: Key) -> Array:
+        """Add every agent's own noise to its row."""
+        noisy = np.empty_like(values)
+        for k, (source, agent) in enumerate(zip(self.sources, self.agents, strict=True)):
+            row, own = slice(k, k + 1), Key(agent, key.round, key.purpose)
+            noisy[row] = source.gaussian(values[row], scale[row], grid[row], own)
+        return noisy
+
+    def laplace(self, values: Array, scale: Array, grid: Array, key: Key) -> Array:
+        """Add every agent's own noise to its row."""
+        noisy = np.empty_like(values)
+        for k, (source, agent) in enumerate(zip(self.sources, self.agents, strict=True)):
+            row, own = slice(k, k + 1), Key(agent, key.round, key.purpose)
+            noisy[row] = source.laplace(values[row], scale[row], grid[row], own)
+        return noisy
+
+    def gamma(self, size: int, rate: Array, key: Key) -> Array:
+        """Draw every agent's own vector."""
+        pairs = zip(self.sources, self.agents, strict=True)
+        own = [(source, Key(agent, key.round, key.purpose)) for source, agent in pairs]
+        drawn = [source.gamma(size, rate[k : k + 1], at) for k, (source, at) in enumerate(own)]
+        return np.concatenate(drawn)
+
+    def restricted(self, rows: Rows) -> "Voices":
+        """Return the voices of some agents."""
+        return Voices(tuple(self.sources[k] for k in rows), tuple(self.agents[k] for k in rows))
+
+
+def sing(agents: Sequence[Agent], on_round: Callable[[int], None] | None) -> list[Release]:
+    """Drive agents that `suits` accepts to the end; return every round's releases, (N, d)."""
+    rules = [cast(ADMM, agent.algorithm) for agent in agents]
+    everyone: Any = each.Everyone(tuple(cast(MarginRisk, rule.site.risk) for rule in rules))
+    mechanism = _merged([_mechanism(rule) for rule in rules])
+    eta = np.concatenate([rule.eta for rule in rules])
+    weight = np.concatenate([rule.weight for rule in rules])
+    degree, joins = np.array([rule.site.degree for rule in rules]), _adjacency(agents)
+    desk, own, warm = _shared_desk(agents), *_begun(agents)
+    releases = []
+    for t in range(rules[0].rounds):
+        theirs = Heard(joins @ own.value, joins @ own.total)
+        linear = linear_term(eta, eta, degree, own, theirs)
+        sub = Subproblem(everyone, weight + 2.0 * eta * degree, linear)
+        release, warm = mechanism.release(sub, each.Each(), warm, desk, Place(-1, t))
+        own = Heard(release.value, own.total + release.value)
+        releases.append(release)
+        for agent in agents:
+            agent.round = t + 1
+        if on_round is not None:
+            on_round(t)
+    return releases
+
+
+def _merged(mechanisms: Sequence[PerturbedMinimiser]) -> PerturbedMinimiser:
+    noises = tuple(noise for mechanism in mechanisms for noise in mechanism.noises)
+    return PerturbedMinimiser(noises, mechanisms[0].beta)
+
+
+def _begun(agents: Sequence[Agent]) -> tuple[Heard, Warm]:
+    """Stack what the agents start from."""
+    states: list[State] = [agent.snapshot().state for agent in agents]
+    value = np.concatenate([state.own.value for state in states])
+    total = np.concatenate([state.own.total for state in states])
+    gradient = np.concatenate([state.warm.risk_gradient for state in states])
+    return Heard(value, total), Warm(np.concatenate([s.warm.point for s in states]), gradient)
+
+
+def _shared_desk(agents: Sequence[Agent]) -> Desk:
+    """One counter with everyone's own ledger and noise behind it."""
+    ledgers = tuple(ledger for agent in agents for ledger in agent.ledgers)
+    sources = tuple(agent.desk.source for agent in agents)
+    return Desk(ledgers, Voices(sources, tuple(agent.number for agent in agents)))
+
+
+def _adjacency(agents: Sequence[Agent]) -> Any:
+    """Who hears whom (N, N); products add up in order of the neighbours' numbers, as agents do."""
+    place = {agent.number: k for k, agent in enumerate(agents)}
+    columns = [place[j] for agent in agents for j in agent.neighbours]
+    ends = np.cumsum([0, *(len(agent.neighbours) for agent in agents)])
+    return sp.csr_array((np.ones(len(columns)), columns, ends), shape=(len(agents), len(agents)))
