@@ -13,7 +13,7 @@ from ppadmm.errors import BudgetError, SolverError
 from ppadmm.noise import SecureNoise, SeededNoise
 from ppadmm.privacy import Budget, MemoryLedger
 from ppadmm.problem import HuberHinge, Logistic, Subproblem, kernels, laid_out, make_graph, risk_of
-from ppadmm.solvers import each
+from ppadmm.solvers import FixedMetric, each
 from ppadmm.solvers.base import Warm
 
 pytest.importorskip("numba")
@@ -35,12 +35,11 @@ def records(n, seed):
     return Shard(X, np.where(rng.random(n) < 0.5, 1.0, -1.0))
 
 
-def cast(loss=None, algorithm="pp", noise=None, epsilon=5.0, kind="star", **settings):
+def cast(loss=None, algorithm="pp", noise=None, epsilon=5.0, kind="star", **changes):
     """Six agents of unequal size on a network of unequal degrees."""
     graph = make_graph(kind, len(SIZES))
-    own = make_settings(
-        budgets=(Budget(epsilon, 1e-4),), **{"eta": (0.5,), "beta": 1e-11, "rounds": 6} | settings
-    )
+    usual = {"eta": (0.5,), "beta": 1e-11, "rounds": 6, "budgets": (Budget(epsilon, 1e-4),)}
+    own = make_settings(**usual | changes)
     risks = laid_out([risk_of(records(n, i), loss or Logistic()) for i, n in enumerate(SIZES)])
     agents = []
     for i, risk in enumerate(risks):
@@ -76,6 +75,20 @@ def test_the_same_releases_charges_and_rounds(loss, kind, monkeypatch):
         assert mine.algorithm.site.risk.passes >= 6
 
 
+def test_replicates_of_agents_in_step(monkeypatch):
+    two = {"eta": (0.5, 0.3), "regularisation": (0.0, 0.1)}
+    budgets = (Budget(5.0, 1e-4), Budget(2.0, 1e-4))
+    together, alone = (cast(budgets=budgets, **two) for _ in range(2))
+    assert chorus.suits(together)
+    trace, reference = local.run(together), one_by_one(alone, monkeypatch)
+    assert trace.releases.shape == (6, len(SIZES), 2, 10)
+    np.testing.assert_allclose(trace.releases, reference.releases, atol=1e-9)
+    for mine, theirs in zip(together, alone, strict=True):
+        assert [b.spent for b in mine.ledgers] == [b.spent for b in theirs.ledgers]
+    only = local.run(cast(regularisation=(0.0,))).releases[:, :, 0]
+    np.testing.assert_allclose(trace.releases[:, :, 0], only, atol=1e-9)
+
+
 def test_small_and_large_shards_are_laid_out_alike():
     agents = cast()
     for agent in agents:
@@ -97,19 +110,20 @@ def test_every_row_is_certified_by_itself():
     )
     zero = np.zeros((len(risks), d))
     start = Warm(zero, np.concatenate([r.gradient(zero[:1]) for r in risks]))
-    found = each.Each().solve(sub, start, 1e-11)
+    found = FixedMetric().solve(sub, start, 1e-11)
     for k, risk in enumerate(risks):
         plain = risk_of(Shard(risk.shard.X.toarray(), risk.shard.y), risk.loss)
         own = Subproblem(plain, sub.mu[k : k + 1], sub.linear[k : k + 1])
         assert np.linalg.norm(own.gradient(found.point[k : k + 1])) <= found.residual[k] <= 1e-11
     with pytest.raises(SolverError, match="Nothing was released"):
-        each.Each().solve(sub, start, 1e-17)
+        FixedMetric().solve(sub, start, 1e-17)
 
 
 def test_a_row_that_needs_more_steps_gets_them(monkeypatch):
     monkeypatch.setattr(each.single, "PATIENCE", 1)
     alone = []
-    monkeypatch.setattr(each, "_alone", lambda *a, of=each._alone: alone.append(1) or of(*a))
+    of = FixedMetric._alone
+    monkeypatch.setattr(FixedMetric, "_alone", lambda *a: alone.append(1) or of(*a))
     trace = local.run(cast())
     assert alone
     monkeypatch.undo()
@@ -130,8 +144,8 @@ def test_secure_noise_differs_from_run_to_run():
     assert np.isfinite(first).all()
     assert not (first == second).any()
     mine = cast(noise=SecureNoise(), rounds=2)
-    assert chorus._shared_desk(mine).source.secure
-    assert not chorus._shared_desk(cast()).source.secure
+    assert chorus._shared_desk(mine, 1).source.secure
+    assert not chorus._shared_desk(cast(), 1).source.secure
 
 
 def test_who_cannot_run_in_step():

@@ -1,4 +1,4 @@
-"""The steps of `single` on packed records, compiled by numba: no Python between two passes.
+"""The steps of `each` on packed records, compiled by numba: no Python between two passes.
 
 Imported only where the compiled kernel is in use (see `ppadmm.problem.kernels`).
 """

@@ -1,8 +1,12 @@
-"""The descent of many agents, one replicate each: a row of every array is an agent."""
+"""The descent of rows that have an inverse Hessian each, compiled: replicates, agents, or both.
 
-from collections.abc import Sequence
+No row waits for another, and what a row learnt about its curvature in one round is of use to it in
+the next.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,20 +17,20 @@ from ppadmm.problem.packed import Packed
 from ppadmm.problem.risk import MarginRisk, Risk, Subproblem
 from ppadmm.solvers import base, single
 from ppadmm.solvers.base import Solution, Warm
-from ppadmm.solvers.quasi_newton import FixedMetric
-from ppadmm.typing import Array
+from ppadmm.typing import Array, Rows
+
+Alone = Callable[[Subproblem, Warm, float], Solution]
+"""Solves one row that needs more than the usual steps."""
 
 
-def suits(risks: Sequence[Risk]) -> bool:
-    """Whether all of these can be solved together: records in the compiled kernel, few features."""
-    return all(
-        isinstance(risk, MarginRisk) and risk.compiled and risk.d <= single.WIDEST for risk in risks
-    )
+def suits(risk: Risk) -> bool:
+    """Whether rows on these records are for this descent: the compiled kernel, few features."""
+    return isinstance(risk, MarginRisk) and risk.compiled and risk.d <= single.WIDEST
 
 
 @dataclass(frozen=True)
 class Everyone:
-    """f_k(θ_k) of every agent k: `Risk` for rows that are agents, as far as `Each` needs it."""
+    """fᵣ(θᵣ), row by row: `Risk` where rows have records of their own, as far as it is needed."""
 
     risks: tuple[MarginRisk, ...]
 
@@ -37,55 +41,83 @@ class Everyone:
 
     @property
     def rounding_terms(self) -> tuple[Array, Array]:
-        """a, b (N,) of the bound a + b‖θ‖ of every row."""
+        """a, b (R,) of the bound a + b‖θ‖ of every row."""
         terms = np.array([risk.rounding_terms for risk in self.risks])
         return terms[:, 0], terms[:, 1]
 
 
 class Metrics(NamedTuple):
-    """Every agent's inverse Hessian (N, d, d), corrected in place, and the μ (N,) it is for."""
+    """Every row's inverse Hessian (R, d, d), corrected in place, and the μ (R,) it is for."""
 
     mu: Array
     matrices: Array
 
+    def restricted(self, rows: Rows) -> "Metrics":
+        """Return those of some rows."""
+        return Metrics(self.mu[rows], self.matrices[rows])
 
-@dataclass(frozen=True)
-class Each:
-    """Solves every row's own problem, as `FixedMetric` does one; the certificate is the same."""
+    def replaced(self, rows: Rows, other: Any) -> "Metrics":
+        """Return a copy with those of `other` in place of some rows."""
+        if not isinstance(other, Metrics):
+            return self
+        copy = Metrics(self.mu.copy(), self.matrices.copy())
+        copy.mu[rows], copy.matrices[rows] = other
+        return copy
 
-    name: ClassVar[str] = "each"
 
-    def solve(self, sub: Subproblem, start: Warm, tolerance: float) -> Solution:
-        """Return certified solutions of all rows, or raise `SolverError`."""
-        risks = cast(Everyone, sub.risk).risks
-        theta, data = start.point.copy(), start.risk_gradient.copy()
-        base.require_above(float(sub.rounding(theta).max()), tolerance)
-        metrics = _metrics(sub, risks, start)
-        before = sum(risk.passes for risk in risks)
-        double = _advance(sub, risks, theta, data, metrics, tolerance)
-        residual = _residual(sub, theta, data)
-        for k in np.flatnonzero(~(double & (residual <= tolerance))):
-            theta[k], data[k], residual[k] = _alone(sub, risks[k], int(k), theta[k], tolerance)
-        warm = Warm(theta, data, metrics)
-        return Solution(warm, residual, sum(risk.passes for risk in risks) - before)
+def solve(sub: Subproblem, start: Warm, tolerance: float, alone: Alone) -> Solution:
+    """Return certified solutions of all rows, or raise `SolverError`.
+
+    The certificate is that of `descend`: ‖∇F‖ evaluated at the returned point in double
+    precision, plus the bound of its rounding error, is ≤ tolerance.
+    """
+    risks = _risks(sub)
+    base.require_above(float(sub.rounding(start.point).max()), tolerance)
+    theta, data = start.point.copy(), start.risk_gradient.copy()
+    metrics = _metrics(sub, risks, start)
+    passes, double = _advance(sub, risks, theta, data, metrics, tolerance)
+    residual = _residual(sub, theta, data)
+    for k in np.flatnonzero(~(double & (residual <= tolerance))).tolist():
+        own = Subproblem(risks[k], sub.mu[k : k + 1], sub.linear[k : k + 1])
+        warm = Warm(theta[k : k + 1], risks[k].gradient(theta[k : k + 1]))
+        found = alone(own, warm, tolerance)
+        theta[k], data[k], residual[k] = found.point, found.warm.risk_gradient, found.residual[0]
+        passes += 1 + found.passes
+    return Solution(Warm(theta, data, metrics), residual, passes)
+
+
+def _risks(sub: Subproblem) -> Sequence[MarginRisk]:
+    own: Any = sub.risk
+    return own.risks if isinstance(own, Everyone) else (own,) * sub.replicates
 
 
 def _residual(sub: Subproblem, theta: Array, data: Array) -> Array:
-    """‖∇F‖ + the bound of its rounding error, (N,)."""
+    """‖∇F‖ + the bound of its rounding error, (R,)."""
     gradient = sub.gradient(theta, data)
     return np.asarray(np.sqrt(np.vecdot(gradient, gradient)) + sub.rounding(theta))
 
 
 def _metrics(sub: Subproblem, risks: Sequence[MarginRisk], start: Warm) -> Metrics:
-    """Last round's, moved to this round's μ, or new ones."""
+    """Return last round's, unless μ moved too far, or inverse Hessians at the start."""
     kept = start.memory if isinstance(start.memory, Metrics) else None
-    if kept is not None and np.array_equal(kept.mu, sub.mu):
+    if kept is not None and np.all(np.abs(sub.mu - kept.mu) <= single.NEAR * sub.mu):
         return kept
-    made = np.empty((len(risks), sub.linear.shape[1], sub.linear.shape[1]))
+    made = np.empty((len(risks), *sub.linear.shape[1:], sub.linear.shape[1]))
     for k, risk in enumerate(risks):
-        memory = None if kept is None else single.Inverse(float(kept.mu[k]), kept.matrices[k])
-        made[k] = single.metric(risk, memory, start.point[k], float(sub.mu[k]))
+        mu, point = float(sub.mu[k]), start.point[k]
+        if k and risk is risks[k - 1] and _same(sub.mu, k) and _same(start.point, k):
+            made[k] = made[k - 1]
+        else:
+            made[k] = single.metric(risk, _one(kept, k), point, mu)
     return Metrics(sub.mu, made)
+
+
+def _same(array: Array, k: int) -> bool:
+    return np.array_equal(array[k], array[k - 1])
+
+
+def _one(kept: Metrics | None, k: int) -> single.Inverse | None:
+    return None if kept is None else single.Inverse(float(kept.mu[k]), kept.matrices[k])
 
 
 def _advance(
@@ -95,15 +127,15 @@ def _advance(
     data: Array,
     metrics: Metrics,
     tolerance: float,
-) -> NDArray[np.bool_]:
-    """Step every row in place; say whose last gradient was in double precision, (N,).
+) -> tuple[int, NDArray[np.bool_]]:
+    """Step every row in place; count passes, and say who ended in double precision, (R,).
 
-    W is corrected in place, also where the round is not finished: any metric will do.
+    W is corrected in place, also where a round is not finished: any metric will do.
     """
     from ppadmm.solvers import compiled
 
     bounds = np.column_stack(sub.rounding_terms)
-    width, rough = width_of(sub.risk.loss), single.rough(tolerance)
+    width, rough, total = width_of(sub.risk.loss), single.rough(tolerance), 0
     double = np.empty(len(risks), dtype=bool)
     for k, risk in enumerate(risks):
         packed = cast(Packed, risk.packed)
@@ -113,13 +145,5 @@ def _advance(
             base.MAX_BACKTRACKS, single.TINY,
         )  # fmt: skip
         risk.passes += passes
-    return double
-
-
-def _alone(
-    sub: Subproblem, risk: MarginRisk, k: int, point: Array, tolerance: float
-) -> tuple[Array, Array, float]:
-    """Solve a row that needs more than the usual steps by itself."""
-    own = Subproblem(risk, sub.mu[k : k + 1], sub.linear[k : k + 1])
-    found = FixedMetric().solve(own, Warm(point[None], risk.gradient(point[None])), tolerance)
-    return found.point[0], found.warm.risk_gradient[0], float(found.residual[0])
+        total += passes
+    return total, double

@@ -17,7 +17,7 @@ import numpy as np
 
 from ppadmm.errors import SolverError
 from ppadmm.problem.risk import Subproblem
-from ppadmm.solvers import single
+from ppadmm.solvers import each, single
 from ppadmm.solvers.base import Solution, Step, Warm, descend
 from ppadmm.solvers.newton import Newton
 from ppadmm.typing import Array, Rows
@@ -178,9 +178,15 @@ class FixedMetric:
     def solve(self, sub: Subproblem, start: Warm, tolerance: float) -> Solution:
         """Return a certified solution, or raise `SolverError`.
 
-        A single replicate has a leaner descent (`single`). Where one metric does not fit all
-        replicates (hinges at their kinks), Newton takes over.
+        With the compiled kernel every replicate has a metric of its own (`each`); without it a
+        single one does (`single`). Where a metric does not fit (hinges at their kinks), Newton
+        takes over.
         """
+        if isinstance(sub.risk, each.Everyone) or each.suits(sub.risk):
+            return each.solve(sub, start, tolerance, self._alone)
+        return self._alone(sub, start, tolerance)
+
+    def _alone(self, sub: Subproblem, start: Warm, tolerance: float) -> Solution:
         try:
             if single.suits(sub, start.memory):
                 return single.solve(sub, start, tolerance)

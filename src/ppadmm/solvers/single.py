@@ -11,9 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ppadmm.errors import SolverError
-from ppadmm.problem.kernels import width_of
-from ppadmm.problem.packed import Packed
-from ppadmm.problem.risk import MarginRisk, Risk, Subproblem
+from ppadmm.problem.risk import Risk, Subproblem
 from ppadmm.solvers import base
 from ppadmm.solvers.base import Solution, Warm
 from ppadmm.typing import Array, Rows
@@ -23,6 +21,9 @@ WIDEST = 400
 
 PATIENCE, RETRY = 11, 8
 """A solve that has not ended after so many steps takes the metric anew, and again every RETRY."""
+
+NEAR = 0.05
+"""A relative change of μ that a metric may miss: corrections make up for it."""
 
 FLAT = 0.1
 """A Hessian whose trace is below this share of what it can be (c₁) tells nothing of the rest."""
@@ -45,8 +46,8 @@ class Inverse(NamedTuple):
         """Other replicates may use nothing of it."""
 
     def moved(self, mu: float) -> "Inverse":
-        """Return W for another μ: (W⁻¹ + (μ' − μ)I)⁻¹."""
-        if mu == self.mu:
+        """Return W for another μ: (W⁻¹ + (μ' − μ)I)⁻¹, or as it is where μ hardly moved."""
+        if abs(mu - self.mu) <= NEAR * mu:
             return Inverse(mu, self.matrix.copy())
         return Inverse(mu, _inverse(_inverse(self.matrix, 0.0), mu - self.mu))
 
@@ -144,9 +145,6 @@ def metric(risk: Risk, memory: Any, point: Array, mu: float) -> Array:
 
 def _advance(task: Task, at: At, W: Array, steps: int) -> At:
     """Step until the residual is small enough or the steps are over; corrects W in place."""
-    packed = task.risk.packed if isinstance(task.risk, MarginRisk) else None
-    if packed is not None:
-        return _advance_compiled(task, packed, at, W, steps)
     F = task.gradient(at)
     for _ in range(steps):
         norm = _norm(F)
@@ -156,19 +154,6 @@ def _advance(task: Task, at: At, W: Array, steps: int) -> At:
         _correct(W, new.theta - at.theta, new_F - F)
         at, F = new, new_F
     return at
-
-
-def _advance_compiled(task: Task, packed: Packed, at: At, W: Array, steps: int) -> At:
-    from ppadmm.solvers import compiled
-
-    theta, data = at.theta.copy(), at.data.copy()
-    passes, double = compiled.advance(
-        packed.double, packed.single, task.risk.n, width_of(task.risk.loss), theta, data,
-        task.linear, task.mu, W, np.array([task.fixed, task.growing]), task.tolerance,
-        rough(task.tolerance), steps, base.MAX_BACKTRACKS, TINY,
-    )  # fmt: skip
-    task.risk.passes += passes
-    return At(theta, data, double)
 
 
 def _step(task: Task, at: At, F: Array, p: Array, single: bool) -> tuple[At, Array]:
