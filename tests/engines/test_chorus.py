@@ -75,20 +75,6 @@ def test_the_same_releases_charges_and_rounds(loss, kind, monkeypatch):
         assert mine.algorithm.site.risk.passes >= 6
 
 
-def test_replicates_of_agents_in_step(monkeypatch):
-    two = {"eta": (0.5, 0.3), "regularisation": (0.0, 0.1)}
-    budgets = (Budget(5.0, 1e-4), Budget(2.0, 1e-4))
-    together, alone = (cast(budgets=budgets, **two) for _ in range(2))
-    assert chorus.suits(together)
-    trace, reference = local.run(together), one_by_one(alone, monkeypatch)
-    assert trace.releases.shape == (6, len(SIZES), 2, 10)
-    np.testing.assert_allclose(trace.releases, reference.releases, atol=1e-9)
-    for mine, theirs in zip(together, alone, strict=True):
-        assert [b.spent for b in mine.ledgers] == [b.spent for b in theirs.ledgers]
-    only = local.run(cast(regularisation=(0.0,))).releases[:, :, 0]
-    np.testing.assert_allclose(trace.releases[:, :, 0], only, atol=1e-9)
-
-
 def test_small_and_large_shards_are_laid_out_alike():
     agents = cast()
     for agent in agents:
@@ -144,8 +130,8 @@ def test_secure_noise_differs_from_run_to_run():
     assert np.isfinite(first).all()
     assert not (first == second).any()
     mine = cast(noise=SecureNoise(), rounds=2)
-    assert chorus._shared_desk(mine, 1).source.secure
-    assert not chorus._shared_desk(cast(), 1).source.secure
+    assert chorus._shared_desk(mine).source.secure
+    assert not chorus._shared_desk(cast()).source.secure
 
 
 def test_who_cannot_run_in_step():
@@ -154,6 +140,8 @@ def test_who_cannot_run_in_step():
     assert not chorus.suits(cast(algorithm="ipp"))
     assert not chorus.suits(cast(algorithm="dvp"))
     assert not chorus.suits(cast(solver="lbfgs"))
+    two = {"eta": (0.5, 0.3), "regularisation": (0.0, 0.1)}
+    assert not chorus.suits(cast(budgets=(Budget(5.0, 1e-4), Budget(2.0, 1e-4)), **two))
     begun = cast()
     begun[2].next()
     assert not chorus.suits(begun)

@@ -1,4 +1,4 @@
-"""All agents of a simulation in step: every row of an array is a replicate of an agent.
+"""All agents of a simulation in step: a row of every array is an agent.
 
 The same releases as one agent after another: the same formulas (`linear_term`), the same mechanism
 with a row for every agent, each agent's own ledger and noise, each solve with its own certificate.
@@ -25,14 +25,18 @@ from ppadmm.typing import Array, Rows
 
 
 def suits(agents: Sequence[Agent]) -> bool:
-    """Whether these agents can run in step: PP-ADMM, the compiled kernel, books in memory."""
+    """Whether these agents can run in step: PP-ADMM, compiled, one replicate, books in memory.
+
+    Several replicates are a matrix product for each agent: that is quicker than a row each.
+    """
     rules = [agent.algorithm for agent in agents if type(agent.algorithm) is ADMM]
     return (
         len(agents) > 1
         and len(rules) == len(agents)
         and all(isinstance(rule.solver, FixedMetric) for rule in rules)
         and all(isinstance(rule.mechanism, PerturbedMinimiser) for rule in rules)
-        and len({(rule.rounds, len(rule.eta), _mechanism(rule).beta) for rule in rules}) == 1
+        and all(len(rule.eta) == 1 for rule in rules)
+        and len({(rule.rounds, _mechanism(rule).beta) for rule in rules}) == 1
         and all(each.suits(rule.site.risk) for rule in rules)
         and all(agent.untouched and not agent.desk.durable for agent in agents)
     )
@@ -44,11 +48,10 @@ def _mechanism(rule: ADMM) -> PerturbedMinimiser:
 
 @dataclass(frozen=True)
 class Voices:
-    """Everyone's noise, `each` rows per agent: that which the agent would have drawn by itself."""
+    """Everyone's noise, a row each: that which the agent would have drawn by itself."""
 
     sources: tuple[NoiseSource, ...]
     agents: tuple[int, ...]
-    each: int
 
     @property
     def secure(self) -> bool:
@@ -56,22 +59,22 @@ class Voices:
         return all(source.secure for source in self.sources)
 
     def gaussian(self, values: Array, scale: Array, grid: Array, key: Key) -> Array:
-        """Add every agent's own noise to its rows."""
+        """Add every agent's own noise to its row."""
         noisy = np.empty_like(values)
-        for source, rows, own in self._parts(key):
-            noisy[rows] = source.gaussian(values[rows], scale[rows], grid[rows], own)
+        for source, row, own in self._parts(key):
+            noisy[row] = source.gaussian(values[row], scale[row], grid[row], own)
         return noisy
 
     def laplace(self, values: Array, scale: Array, grid: Array, key: Key) -> Array:
-        """Add every agent's own noise to its rows."""
+        """Add every agent's own noise to its row."""
         noisy = np.empty_like(values)
-        for source, rows, own in self._parts(key):
-            noisy[rows] = source.laplace(values[rows], scale[rows], grid[rows], own)
+        for source, row, own in self._parts(key):
+            noisy[row] = source.laplace(values[row], scale[row], grid[row], own)
         return noisy
 
     def gamma(self, size: int, rate: Array, key: Key) -> Array:
-        """Draw every agent's own vectors."""
-        parts = [source.gamma(size, rate[rows], own) for source, rows, own in self._parts(key)]
+        """Draw every agent's own vector."""
+        parts = [source.gamma(size, rate[row], own) for source, row, own in self._parts(key)]
         return np.concatenate(parts)
 
     def restricted(self, rows: Rows) -> NoiseSource:
@@ -80,23 +83,21 @@ class Voices:
 
     def _parts(self, key: Key) -> Iterator[tuple[NoiseSource, slice, Key]]:
         for k, (source, agent) in enumerate(zip(self.sources, self.agents, strict=True)):
-            rows = slice(k * self.each, (k + 1) * self.each)
-            yield source, rows, Key(agent, key.round, key.purpose)
+            yield source, slice(k, k + 1), Key(agent, key.round, key.purpose)
 
 
 def sing(agents: Sequence[Agent], on_round: Callable[[int], None] | None) -> list[Release]:
-    """Drive agents that `suits` accepts to the end; return every round's releases, (N·R, d)."""
+    """Drive agents that `suits` accepts to the end; return every round's releases, (N, d)."""
     rules = [cast(ADMM, agent.algorithm) for agent in agents]
-    R = len(rules[0].eta)
-    risks = tuple(cast(MarginRisk, rule.site.risk) for rule in rules for _ in range(R))
+    risks = tuple(cast(MarginRisk, rule.site.risk) for rule in rules)
     everyone, mechanism = cast(Any, Everyone(risks)), _merged([_mechanism(r) for r in rules])
     eta = np.concatenate([rule.eta for rule in rules])
     weight = np.concatenate([rule.weight for rule in rules])
-    degree, joins = np.repeat([rule.site.degree for rule in rules], R), _adjacency(agents)
-    desk, own, warm = _shared_desk(agents, R), *_begun(agents)
+    degree, joins = np.array([rule.site.degree for rule in rules]), _adjacency(agents)
+    desk, own, warm = _shared_desk(agents), *_begun(agents)
     releases = []
     for t in range(rules[0].rounds):
-        theirs = Heard(_heard(joins, own.value), _heard(joins, own.total))
+        theirs = Heard(joins @ own.value, joins @ own.total)
         linear = linear_term(eta, eta, degree, own, theirs)
         sub = Subproblem(everyone, weight + 2.0 * eta * degree, linear)
         release, warm = mechanism.release(sub, rules[0].solver, warm, desk, Place(-1, t))
@@ -123,11 +124,11 @@ def _begun(agents: Sequence[Agent]) -> tuple[Heard, Warm]:
     return Heard(value, total), Warm(np.concatenate([s.warm.point for s in states]), gradient)
 
 
-def _shared_desk(agents: Sequence[Agent], replicates: int) -> Desk:
+def _shared_desk(agents: Sequence[Agent]) -> Desk:
     """One counter with everyone's own ledgers and noise behind it."""
     ledgers = tuple(ledger for agent in agents for ledger in agent.ledgers)
     sources = tuple(agent.desk.source for agent in agents)
-    return Desk(ledgers, Voices(sources, tuple(agent.number for agent in agents), replicates))
+    return Desk(ledgers, Voices(sources, tuple(agent.number for agent in agents)))
 
 
 def _adjacency(agents: Sequence[Agent]) -> Any:
@@ -136,8 +137,3 @@ def _adjacency(agents: Sequence[Agent]) -> Any:
     columns = [place[j] for agent in agents for j in agent.neighbours]
     ends = np.cumsum([0, *(len(agent.neighbours) for agent in agents)])
     return sp.csr_array((np.ones(len(columns)), columns, ends), shape=(len(agents), len(agents)))
-
-
-def _heard(joins: Any, said: Array) -> Array:
-    """Add up what neighbours said, replicate by replicate; (N·R, d) → (N·R, d)."""
-    return np.asarray(joins @ said.reshape(joins.shape[0], -1)).reshape(said.shape)

@@ -33,12 +33,11 @@ class Trace:
         return cls(np.stack(values), np.stack(spoke))
 
     @classmethod
-    def in_step(cls, rounds: Sequence[Release], agents: int) -> "Trace":
-        """Stack releases whose rows are the replicates of one agent after another."""
+    def in_step(cls, rounds: Sequence[Release]) -> "Trace":
+        """Stack releases whose rows are agents, of one replicate each."""
         values = np.stack([release.value for release in rounds])
         spoke = np.stack([release.spoke for release in rounds])
-        shape = (len(rounds), agents, -1)
-        return cls(values.reshape(*shape, values.shape[-1]), spoke.reshape(shape))
+        return cls(values[:, :, None], spoke[:, :, None])
 
     @property
     def messages(self) -> NDArray[np.int64]:
@@ -93,7 +92,7 @@ def ending(agent: Agent, risk: Risk) -> Ending:
 def run(agents: Sequence[Agent], on_round: Callable[[int], None] | None = None) -> Trace:
     """Drive `agents` to the end; `on_round(t)` is called after round t."""
     if chorus.suits(agents):
-        return Trace.in_step(chorus.sing(agents, on_round), len(agents))
+        return Trace.in_step(chorus.sing(agents, on_round))
     rounds = agents[0].algorithm.rounds
     releases = []
     for t in range(rounds):

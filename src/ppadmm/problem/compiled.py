@@ -343,28 +343,37 @@ def join(codes: Any, size: int, chosen: Any, choices: int, most: int, joint: Any
 
 
 @any_order
-def margins(numeric: Any, codes: Any, factors: Any, point: Any, m: Any) -> None:
-    """m ← diag(factors)·(numeric, one-hot, 1)·θ; `point` is θ and the 0 of what is missing."""
+def margins(numeric: Any, codes: Any, factors: Any, point: Any, every: int, m: Any) -> None:
+    """m ← diag(factors)·(numeric, one-hot, 1)·θ of every k-th record.
+
+    `point` is θ and the 0 of what is missing.
+    """
     p, last = numeric.shape[1], point[point.shape[0] - 2]
     for i in range(m.shape[0]):
+        x, chosen = numeric[i * every], codes[i * every]
         total = last
         for j in range(p):
-            total += numeric[i, j] * point[j]
+            total += x[j] * point[j]
         for g in range(codes.shape[1]):
-            total += point[codes[i, g]]
+            total += point[chosen[g]]
         m[i] = factors[i] * total
 
 
 @exact
-def write_out(numeric: Any, codes: Any, factors: Any, block: Any) -> None:
-    """block ← diag(factors)·(numeric, one-hot, 1); (m, d), a missing code being d."""
+def write_out(numeric: Any, codes: Any, factors: Any, start: int, every: int, block: Any) -> None:
+    """block ← diag(factors)·(numeric, one-hot, 1) of every k-th record; (m, d).
+
+    It begins with number `start` of these. A missing code is d.
+    """
     m, d = block.shape
     p = numeric.shape[1]
     block[:] = 0
     for i in range(m):
+        factor, row = factors[start + i], block[i]
+        x, chosen = numeric[(start + i) * every], codes[(start + i) * every]
         for j in range(p):
-            block[i, j] = numeric[i, j] * factors[i]
+            row[j] = x[j] * factor
         for g in range(codes.shape[1]):
-            if codes[i, g] < d:
-                block[i, codes[i, g]] = factors[i]
-        block[i, d - 1] = factors[i]
+            if chosen[g] < d:
+                row[chosen[g]] = factor
+        row[d - 1] = factor

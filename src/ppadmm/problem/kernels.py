@@ -71,22 +71,22 @@ def width_of(loss: Loss) -> float:
     return loss.width if isinstance(loss, HuberHinge) else 0.0
 
 
-def hessian(X: Coded, y: Array, theta: Array, loss: MarginLoss, single: bool) -> Array:
-    """(1/n) Σ ℓ''(θᵀv)·vvᵀ; (d,) → (d, d)."""
-    margins = np.empty(len(X))
-    compiled().margins(X.numeric, X.codes, y * X.scale, np.append(theta, 0.0), margins)
-    return weighted_gram(X, loss.curvature(margins), single) / len(X)
+def hessian(X: Coded, y: Array, theta: Array, loss: MarginLoss, single: bool, every: int) -> Array:
+    """(1/n) Σ ℓ''(θᵀv)·vvᵀ over every k-th record; (d,) → (d, d)."""
+    factors = (y * X.scale)[::every]
+    margins = np.empty(len(factors))
+    compiled().margins(X.numeric, X.codes, factors, np.append(theta, 0.0), every, margins)
+    return weighted_gram(X, loss.curvature(margins), single, every) / len(factors)
 
 
-def weighted_gram(X: Coded, weights: Array, single: bool = False) -> Array:
-    """Xᵀ diag(w) X for w ≥ 0, (n, d) → (d, d): a few records at a time are written out."""
-    factors = np.sqrt(weights) * X.scale
+def weighted_gram(X: Coded, weights: Array, single: bool = False, every: int = 1) -> Array:
+    """Xᵀ diag(w) X for w ≥ 0 over every k-th record, (d, d): a few are written out at once."""
+    factors = np.sqrt(weights) * X.scale[::every]
     gram = np.zeros((X.d, X.d))
     rows = max(WRITTEN_OUT // X.d, 16)
     block = np.empty((rows, X.d), np.float32 if single else np.float64)
-    for start in range(0, len(X), rows):
-        part = slice(start, min(start + rows, len(X)))
-        some = block[: part.stop - start]
-        compiled().write_out(X.numeric[part], X.codes[part], factors[part], some)
+    for start in range(0, len(factors), rows):
+        some = block[: len(factors) - start]
+        compiled().write_out(X.numeric, X.codes, factors, start, every, some)
         gram += some.T @ some  # of a matrix with itself: half the work
     return gram

@@ -131,7 +131,7 @@ class MarginRisk:
         if self.compiled:
             X, y = cast(Coded, self.shard.X), self.shard.y
             every = max(self.n // (PER_FEATURE * self.d), 1) if single else 1
-            return kernels.hessian(X[::every], y[::every], theta, self.loss, single)
+            return kernels.hessian(X, y, theta, self.loss, single, every)
         blocks = self._single_blocks if single else self._blocks
         point = theta.astype(blocks[0].dtype)
         total = np.zeros((self.d, self.d))

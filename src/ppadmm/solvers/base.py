@@ -43,20 +43,16 @@ class Warm:
         """Return a copy with `other` in place of some of the replicates."""
         point, gradient = self.point.copy(), self.risk_gradient.copy()
         point[rows], gradient[rows] = other.point, other.risk_gradient
-        return Warm(point, gradient, _replaced(self.memory, rows, other.memory, len(point)))
+        memory = other.memory if len(rows) == len(point) else _shared(other.memory)
+        return Warm(point, gradient, memory)
 
 
 def _restricted(memory: Any, rows: Rows) -> Any:
     return memory.restricted(rows) if hasattr(memory, "restricted") else memory
 
 
-def _replaced(memory: Any, rows: Rows, other: Any, of: int) -> Any:
-    """Put what some replicates learnt in its place; where memories do not part, share it."""
-    if len(rows) == of:
-        return other
-    if hasattr(memory, "replaced"):
-        return memory.replaced(rows, other)
-    return other.shared() if hasattr(other, "shared") else None
+def _shared(memory: Any) -> Any:
+    return memory.shared() if hasattr(memory, "shared") else memory
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
-"""The descent of rows that have an inverse Hessian each, compiled: replicates, agents, or both.
+"""The compiled descent of one replicate, or of many agents with a row each.
 
-No row waits for another, and what a row learnt about its curvature in one round is of use to it in
-the next.
+Every row has an inverse Hessian of its own, as in `single`; no row waits for another.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +23,7 @@ Alone = Callable[[Subproblem, Warm, float], Solution]
 
 
 def suits(risk: Risk) -> bool:
-    """Whether rows on these records are for this descent: the compiled kernel, few features."""
+    """Whether one replicate on these records is for this: the compiled kernel, few features."""
     return isinstance(risk, MarginRisk) and risk.compiled and risk.d <= single.WIDEST
 
 
@@ -56,14 +55,6 @@ class Metrics(NamedTuple):
         """Return those of some rows."""
         return Metrics(self.mu[rows], self.matrices[rows])
 
-    def replaced(self, rows: Rows, other: Any) -> "Metrics":
-        """Return a copy with those of `other` in place of some rows."""
-        if not isinstance(other, Metrics):
-            return self
-        copy = Metrics(self.mu.copy(), self.matrices.copy())
-        copy.mu[rows], copy.matrices[rows] = other
-        return copy
-
 
 def solve(sub: Subproblem, start: Warm, tolerance: float, alone: Alone) -> Solution:
     """Return certified solutions of all rows, or raise `SolverError`.
@@ -88,7 +79,7 @@ def solve(sub: Subproblem, start: Warm, tolerance: float, alone: Alone) -> Solut
 
 def _risks(sub: Subproblem) -> Sequence[MarginRisk]:
     own: Any = sub.risk
-    return own.risks if isinstance(own, Everyone) else (own,) * sub.replicates
+    return own.risks if isinstance(own, Everyone) else (own,)
 
 
 def _residual(sub: Subproblem, theta: Array, data: Array) -> Array:
@@ -105,15 +96,8 @@ def _metrics(sub: Subproblem, risks: Sequence[MarginRisk], start: Warm) -> Metri
     made = np.empty((len(risks), *sub.linear.shape[1:], sub.linear.shape[1]))
     for k, risk in enumerate(risks):
         mu, point = float(sub.mu[k]), start.point[k]
-        if k and risk is risks[k - 1] and _same(sub.mu, k) and _same(start.point, k):
-            made[k] = made[k - 1]
-        else:
-            made[k] = single.metric(risk, _one(kept, k), point, mu)
+        made[k] = single.metric(risk, _one(kept, k), point, mu)
     return Metrics(sub.mu, made)
-
-
-def _same(array: Array, k: int) -> bool:
-    return np.array_equal(array[k], array[k - 1])
 
 
 def _one(kept: Metrics | None, k: int) -> single.Inverse | None:

@@ -178,11 +178,10 @@ class FixedMetric:
     def solve(self, sub: Subproblem, start: Warm, tolerance: float) -> Solution:
         """Return a certified solution, or raise `SolverError`.
 
-        With the compiled kernel every replicate has a metric of its own (`each`); without it a
-        single one does (`single`). Where a metric does not fit (hinges at their kinks), Newton
-        takes over.
+        A single replicate has a leaner descent, compiled (`each`) or not (`single`). Where one
+        metric does not fit all replicates (hinges at their kinks), Newton takes over.
         """
-        if isinstance(sub.risk, each.Everyone) or each.suits(sub.risk):
+        if isinstance(sub.risk, each.Everyone) or (sub.replicates == 1 and each.suits(sub.risk)):
             return each.solve(sub, start, tolerance, self._alone)
         return self._alone(sub, start, tolerance)
 
