@@ -23,7 +23,7 @@ os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
-from train import SETTINGS, cpu_seconds, fit_ppadmm
+from train import SETTINGS, dense, fit_ppadmm, seconds
 
 from ppadmm.data.named import DATA_DIR_VARIABLE
 from ppadmm.experiments.metrics import evaluate
@@ -64,13 +64,13 @@ def measure(data, data_dir, repeats, envs):
     found = {name: {"seconds": [], "errors": []} for name in ("ppadmm", "lbfgs", "newton-cholesky")}
     fit_ppadmm(prepared)  # compile what is compiled
     for _ in range(repeats):
-        seconds, theta = cpu_seconds(fit_ppadmm, prepared)
-        found["ppadmm"]["seconds"].append(seconds)
+        (cpu, _), theta = seconds(fit_ppadmm, prepared)
+        found["ppadmm"]["seconds"].append(cpu)
         found["ppadmm"]["errors"].append(float(evaluate(test_X, test_y, theta[None]).error[0]))
         for solver in ("lbfgs", "newton-cholesky"):
             model = LogisticRegression(solver=solver, C=100, max_iter=1000)
-            seconds, model = cpu_seconds(model.fit, X, y)
-            found[solver]["seconds"].append(seconds)
+            (cpu, _), model = seconds(model.fit, X, y)
+            found[solver]["seconds"].append(cpu)
             found[solver]["errors"].append(float(1 - model.score(test_X, test_y)))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "records.npz"
@@ -78,10 +78,6 @@ def measure(data, data_dir, repeats, envs):
         for name in PEERS:
             found[name] = peer(environment(envs, name), name, file, min(repeats, 5))
     return found
-
-
-def dense(X):
-    return X.toarray() if hasattr(X, "toarray") else X
 
 
 def main():

@@ -204,20 +204,29 @@ def run(
 def _run(
     prepared: Prepared, progress: Progress | None, booked: Booked | None, engine: Engine | None
 ) -> Result:
-    spec, settings = prepared.spec, prepared.settings
     now, started = datetime.now().astimezone(), time.perf_counter()
-    pooled = recipe_named(spec.algorithm).pooled
-    budgets = [strictest(spec.budgets)] if pooled else spec.budgets
-    own = [replace(settings, budgets=(budget,)) for budget in budgets]
-    on_round = None if progress is None else _counted(progress, settings.rounds)
-    if engine is None:
-        trace, endings = _run_here(prepared, own, on_round, booked)
-    else:
-        players = roles(prepared.scene, spec.algorithm, own, spec.seed, spec.guaranteed)
-        trace, endings = engine(players, on_round)
+    on_round = None if progress is None else _counted(progress, prepared.settings.rounds)
+    trace, endings = drive(prepared, on_round, booked, engine)
     seconds = time.perf_counter() - started
     entry = None if booked is None else booked.finish()
     return _result(prepared, endings, trace, now, seconds, entry)
+
+
+def drive(
+    prepared: Prepared,
+    on_round: OnRound | None = None,
+    booked: Booked | None = None,
+    engine: Engine | None = None,
+) -> tuple[local.Trace, list[local.Ending]]:
+    """Train and nothing else: no statement, no test figures."""
+    spec = prepared.spec
+    pooled = recipe_named(spec.algorithm).pooled
+    budgets = [strictest(spec.budgets)] if pooled else spec.budgets
+    own = [replace(prepared.settings, budgets=(budget,)) for budget in budgets]
+    if engine is None:
+        return _run_here(prepared, own, on_round, booked)
+    players = roles(prepared.scene, spec.algorithm, own, spec.seed, spec.guaranteed)
+    return engine(players, on_round)
 
 
 def _counted(progress: Progress, of: int) -> OnRound:
