@@ -129,13 +129,13 @@ def bandwidth(megabytes, d=50):
     coded = Coded.of(numbers.astype(np.float64), np.empty((n, 0), np.int64), d, 1 - 1e-12)
     os.environ["PPADMM_KERNEL"] = "numba"
     risk = risk_of(Shard(coded, y), Logistic())
-    yield bandwidth_row("numbers, compiled", risk, list(risk.packed.records[:3]), theta)
+    yield bandwidth_row("numbers, compiled", risk, list(risk.packed.double[:3]), theta)
     groups = 20
     codes = rng.integers(0, 100, (n, groups)) + 2 + 100 * np.arange(groups)
     wide = Coded.of(numbers[:, :2].astype(np.float64), codes, 3 + 100 * groups, 1 - 1e-12)
     risk = risk_of(Shard(wide, y), Logistic())
     point = rng.standard_normal((1, wide.d))
-    yield bandwidth_row("codes, compiled", risk, list(risk.packed.records[:3]), point)
+    yield bandwidth_row("codes, compiled", risk, list(risk.packed.double[:3]), point)
     os.environ["PPADMM_KERNEL"] = "numpy"
     risk = risk_of(Shard(coded.toarray(), y), Logistic())
     yield bandwidth_row("dense, NumPy", risk, risk._blocks, theta)

@@ -22,8 +22,8 @@ SMALL, FEW_ROWS = 1024, 32
 CHOICES_AT_MOST = 16
 """A number with no more different values than this is looked up, not multiplied."""
 
-ENTRIES_AT_MOST = 512
-"""Size of one table: four kilobytes, so that it stays in the first-level cache with its sums."""
+ENTRIES_AT_MOST = 400
+"""Size of one table: three kilobytes, so that it stays in the first-level cache with its sums."""
 
 SAMPLE = 8192
 """How many records are looked at to find columns that go well together."""
