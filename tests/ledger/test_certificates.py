@@ -30,6 +30,10 @@ def certificate(name="pooled", key=KEY, **changes):
     return issue(statement(name), key, **options)
 
 
+def certificate_of(said):
+    return issue(said, KEY, name="us", model=b"m", releases=b"r", issued="2026-01-01")
+
+
 def statement(name):
     """Return a fresh copy of a run's statement."""
     return json.loads(_written(name))
@@ -104,10 +108,26 @@ class TestStatements:
         assert said["claim"] == {"calibration": "paper", "epsilon": 10.0, "proven": False}
         assert said["epsilon"] == pytest.approx(11.2, rel=0.01)
         assert not said["private"]
-        assert (
-            "claim ε = 10 for this noise, but the accountant proves ε = 11.2" in said["warnings"][0]
+        first = (
+            "claim ε = 10 for this noise at agent 0, agent 1, but the accountant proves ε = 11.2"
         )
+        assert first in said["warnings"][0]
         assert said["warnings"][0] in result.statement.text()
+
+    def test_claims_are_compared_agent_by_agent(self):
+        """Agent 0 claims 10, of which 11.2 is proven; the other claim of 20 would hide it."""
+        spec = RunSpec.of("paper", epsilons=(10.0, 20.0, 20.0, 20.0, 20.0))
+        said = disclosure(train(spec))
+        assert said["agents"][0]["epsilon"] > said["agents"][0]["claimed"] == 10.0
+        assert said["claim"]["proven"] is False
+        told = [w for w in said["warnings"] if "claim ε = 10 for this noise at agent 0," in w]
+        assert len(told) == 1
+        sound = certificate_of(said)
+        assert check(sound).statement == said
+        hidden = json.loads(json.dumps(said))
+        hidden["claim"]["proven"] = True
+        with pytest.raises(CertificateError, match="It claims"):
+            certificate_of(hidden)
 
     def test_a_claim_that_holds_is_not_flagged(self):
         assert statement("private")["claim"]["proven"] is True
@@ -285,7 +305,7 @@ class TestCommands:
 
         refused = command(*train_, "--ledger", "a.ledger", "--no-save")
         assert refused.code == 4
-        assert "would cost ε = 1.5" in refused.err
+        assert "would cost ε = 1.578" in refused.err
         assert "granted (by officer); spent: run" in refused.err
         ok("ledger", "grant", "a.ledger", "synthetic", "--epsilon", 2)
         ok(*train_, "--ledger", "a.ledger", "--out", "two")
@@ -305,7 +325,7 @@ class TestCommands:
         assert ok("ledger", "verify", "a.ledger", "--certificate", cert, "--head", early).code == 0
         assert "was not checked" in ok("ledger", "verify", "a.ledger").out
         shown = ok("ledger", "show", "a.ledger").out
-        assert "synthetic: ε = 1.5" in shown
+        assert "synthetic: ε = 1.642" in shown
         assert "of 2 spent" in shown
 
         wrong = command("verify", cert, "--run", "one")

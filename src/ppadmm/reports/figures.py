@@ -1,5 +1,6 @@
 """The numbers of a report, worked out from a saved run. Words and pictures are made elsewhere."""
 
+import json
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -246,7 +247,11 @@ def _entries(agents: tuple[int, ...], book: dict[str, Any]) -> list[Entry]:
         Entry(
             agents=agents,
             event=entry["event"],
-            constants={k: v for k, v in entry.items() if k not in ("event", "times")},
+            constants={
+                k: len(v) if isinstance(v, list) else v
+                for k, v in entry.items()
+                if k not in ("event", "times")
+            },
             reserved=entry["times"],
             spent=booked.get(_key(entry), 0),
         )
@@ -254,9 +259,8 @@ def _entries(agents: tuple[int, ...], book: dict[str, Any]) -> list[Entry]:
     ]
 
 
-def _key(entry: dict[str, Any]) -> tuple[Any, ...]:
-    constants = sorted((k, v) for k, v in entry.items() if k not in ("event", "times"))
-    return (entry["event"], *constants)
+def _key(entry: dict[str, Any]) -> str:
+    return json.dumps({k: v for k, v in entry.items() if k != "times"}, sort_keys=True)
 
 
 def _values(value: object) -> tuple[float, ...]:
