@@ -212,11 +212,11 @@ class TestLedger:
         ok("ledger", "new", "a.ledger", "--owner", "St Mary")
         ok("ledger", "grant", "a.ledger", "records", "--epsilon", 1.2)
         ok("tune", "--regularisations", "0.01,0.1", "--algorithm", "centralised", "--agents", 3,
-           "--how", how, "--ledger", "a.ledger", "--dataset", "records", "--out", "best")  # fmt: skip
+           "--how", how, "--ledger", "a.ledger", "--dataset", "records", "--out", "b")  # fmt: skip
         ok("key", "new", "k")
-        ok("certify", "best", "--key", "k")
-        cert = "best/certificate.json"
-        sound = ok("verify", cert, "--trust", "k.pub", "--ledger", "a.ledger", "--run", "best")
+        ok("certify", "b", "--key", "k")
+        cert = "b/certificate.json"
+        sound = ok("verify", cert, "--trust", "k.pub", "--ledger", "a.ledger", "--run", "b")
         assert "PRIVATE: ε = 1 at δ = 1e-06" in sound.out
         said = json.loads(Path(cert).read_text())["certificate"]["statement"]
         assert said["tuned"]["on_the_records"] is True
