@@ -17,6 +17,7 @@ from ppadmm.errors import CertificateError, InputError
 from ppadmm.experiments.disclosure import disclosure
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.experiments.train import train
+from ppadmm.noise import SecureNoise
 from ppadmm.privacy import canonical, keys
 from ppadmm.privacy.certificate import DOMAIN, check, issue, require_together
 from ppadmm.privacy.shapes import KEYWORDS, require_shape, schema
@@ -379,7 +380,7 @@ class TestCommands:
         assert command(*train_, "--no-save").code == 130
         monkeypatch.setattr(local, "_deliver", deliver)
         assert command(*train_, "--no-save").code == 4
-        assert "No unfinished run" in command(*train_, "--eta", 3, "--no-save", "--resume").err
+        assert "that could be resumed" in command(*train_, "--eta", 3, "--no-save", "--resume").err
         outcome = command(*train_, "--out", "one", "--resume")
         assert outcome.code == 0, outcome.err
         import numpy as np
@@ -390,6 +391,30 @@ class TestCommands:
                     np.testing.assert_array_equal(file["releases"][t, i], send.release.value[0])
         (run,) = command("ledger", "show", "a.ledger", "--json").json["datasets"][0]["runs"]
         assert (run["state"], run["charges"], run["releases"]) == ("finished", 8, 8)
+
+    def test_results_that_could_not_be_written_are_not_lost(self, command, monkeypatch):
+        """The run is finished and paid for, the disk full: --resume shows it again for nothing."""
+        from ppadmm.reports import files
+
+        train_ = ("train", "--rounds", 2, "--agents", 2, "--epsilon", 1, "--ledger", "a.ledger")
+        command("ledger", "new", "a.ledger", "--owner", "me")
+        command("ledger", "grant", "a.ledger", "synthetic", "--epsilon", 1)
+
+        def full(*_):
+            raise InputError("No space left on device.")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(files, "_write_run", full)
+            assert command(*train_, "--out", "one").code == 2
+        before = command("ledger", "show", "a.ledger", "--json").json
+        assert before["datasets"][0]["runs"][0]["state"] == "finished"
+        monkeypatch.setattr(SecureNoise, "gaussian", full)
+        again = command(*train_, "--out", "one", "--resume")
+        assert again.code == 0, again.err
+        assert command("ledger", "show", "a.ledger", "--json").json == before
+        command("key", "new", "k")
+        command("certify", "one", "--key", "k")
+        assert command("verify", "one/certificate.json", "--ledger", "a.ledger").code == 0
 
     def test_a_run_that_fails_before_any_charge_is_given_back(self, command, monkeypatch):
         from ppadmm.engines import local

@@ -449,7 +449,7 @@ class TestResuming:
 
     def test_only_the_same_records_and_settings_are_taken_up(self, full, ledger):
         for fingerprint, spec in ((b"records", "other"), (b"other", "spec")):
-            with pytest.raises(LedgerError, match="No unfinished run"):
+            with pytest.raises(LedgerError, match="that could be resumed"):
                 ledger.resume_run("people", fingerprint, spec)
 
     def test_one_process_works_on_a_run(self, full, ledger):

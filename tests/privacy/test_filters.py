@@ -51,6 +51,17 @@ def test_the_order_is_the_one_that_lets_most_gaussian_noise_through(grant):
     assert divergence / order == pytest.approx(others.max(), rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "let_through", "exact"),
+    [(0.1, 0.0253, 0.0275), (1.0, 0.221, 0.237), (3.0, 0.608, 0.648), (10.0, 1.75, 1.85)],
+)
+def test_what_the_filter_costs(epsilon, let_through, exact):
+    """The figures of docs/privacy.md, section 14, at δ = 10⁻⁶."""
+    divergence, order = room(Budget(epsilon, 1e-6))
+    assert math.sqrt(2.0 * divergence / order) == pytest.approx(let_through, rel=3e-3)
+    assert gdp_ratio(epsilon, 1e-6) == pytest.approx(exact, rel=3e-3)
+
+
 STEPS = (1, 2, 4)
 """Strengths that are asked for, in twentieths of ε."""
 

@@ -61,8 +61,8 @@ Resume = Annotated[
     bool,
     typer.Option(
         "--resume",
-        help="With --ledger: take up the unfinished run with the same records and options; "
-        "what was released is used again, never drawn again.",
+        help="With --ledger: take up the unfinished run with the same records and options, or "
+        "show the finished one again; what was released is used again, never drawn again.",
     ),
 ]
 ALGORITHM_NAMES = "pp, ipp, dvp, m-admm, r-admm, gradient, one-shot, centralised, non-private"

@@ -24,6 +24,7 @@ import secrets
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any
@@ -294,6 +295,7 @@ def _reseeded(prepared: Prepared, k: int) -> Prepared:
 
 
 def _repeat(plan: _Plan, search: Search, booked: Booked | None) -> Tuned:
+    began = datetime.now().astimezone()
     runs = plan.runs(search.each)
     ledger = _whole(plan, search, booked)
     kept = None if ledger is None else Vault(ledger.agent(0))
@@ -312,6 +314,7 @@ def _repeat(plan: _Plan, search: Search, booked: Booked | None) -> Tuned:
         index, score, result = _best(plan, runs)
         if kept is not None:
             kept.keep(index, score, result)
+    result = replace(result, started=began)  # when the best of them began would tell of K
     told = (Candidate(*plan.grid[index], score),)
     chosen = _covered(plan, search, result, result.statement.releases)
     return Tuned("repeat", search.each, told, chosen)

@@ -200,16 +200,24 @@ class SqliteLedger:
             )  # fmt: skip
 
     def resume_run(self, dataset: str, fingerprint: bytes, spec: str) -> "RunLedger":
-        """Take up the last run with these records and settings that did not end."""
+        """Take up the last run with these records and settings that did not end.
+
+        If there is none, the last that finished: all of it is there, nothing is drawn or charged.
+        """
         with self._transaction():
             commitment = self._commitment(fingerprint)
-        for run in reversed(self._books.counted(dataset)):
-            same = run.body["spec"] == spec and run.body["commitment"] == commitment
-            if same and run.outcome is None:
-                return RunLedger(self, run.run, lock_run(self.path, run.run))
+        alike = [
+            run
+            for run in reversed(self._books.counted(dataset))
+            if run.body["spec"] == spec and run.body["commitment"] == commitment
+        ]
+        for outcome in (None, "finished"):
+            for run in alike:
+                if run.outcome == outcome:
+                    return RunLedger(self, run.run, lock_run(self.path, run.run))
         raise LedgerError(
-            f"No unfinished run in {str(self.path)!r} has these records and settings; leave out "
-            "--resume to start a new one."
+            f"No run in {str(self.path)!r} that could be resumed has these records and settings; "
+            "leave out --resume to start a new one."
         )
 
     def abandon(self, run: str, note: str = "") -> None:
@@ -317,9 +325,10 @@ class RunLedger:
         return AgentLedger(self, number, most, part)
 
     def end(self, outcome: str = "finished", note: str = "") -> None:
-        """Close the run: nothing more can be charged to it."""
+        """Close the run, if it is not: nothing more can be charged to it."""
         with self.ledger._transaction():
-            self.ledger._append("end", run=self.run, outcome=outcome, note=note)
+            if self.state.outcome is None:
+                self.ledger._append("end", run=self.run, outcome=outcome, note=note)
         self._lock.remove()
 
     def close(self) -> None:

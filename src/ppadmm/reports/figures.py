@@ -111,6 +111,8 @@ class Figures:
     def _budget(self, i: int) -> float | None:
         if self.statement["claimed_epsilon"] is None:
             return None
+        if claims := self.statement.get("claims"):  # earlier versions wrote none
+            return float(claims[i if len(claims) > 1 else 0])
         each = self.spec["epsilons"]
         return float(self.spec["epsilon"] if each is None else each[i])
 
