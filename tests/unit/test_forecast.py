@@ -9,8 +9,8 @@ from ppadmm.algorithms.defaults import Sizes, default_rounds
 from ppadmm.data import load
 from ppadmm.data.populations import POPULATIONS, class_shares, draw_population
 from ppadmm.errors import InputError
-from ppadmm.experiments.compare import Grid, compare
 from ppadmm.experiments import crowds
+from ppadmm.experiments.compare import Grid, compare
 from ppadmm.experiments.forecast import Case, setup
 from ppadmm.experiments.plan import Forecast, PlanSpec, most_simulated, plan
 from ppadmm.privacy import Budget
