@@ -127,9 +127,15 @@ SPEC = RunSpec(
     epsilon=1.0, delta=1e-5, agents=2, rounds=ROUNDS, regularisation=0.05, graph="complete"
 )
 DATA = small_data()
+SEARCHES = {
+    "tune": SPEC,
+    "tune-svt": replace(
+        SPEC, algorithm="ipp", speaking=Speaking(test="svt", level=-1.0, releases=2)
+    ),
+}
 
 
-def search(path, steps):
+def search(path, kind, steps):
     """Take a search up where it was left, or begin it."""
     watch(steps)
     train.SecureNoise = scoring.SecureNoise = WatchedNoise
@@ -146,13 +152,13 @@ def search(path, steps):
     if "finished" in states:
         return
     booking = Booking(path, "people", resume=None in states)
-    tune(SPEC, (0.1, 0.2), data=DATA, booking=booking)
+    tune(SEARCHES[kind], (0.1, 0.2), data=DATA, booking=booking)
 
 
 def run(path, kind, steps):
     """Take the run up where it was left, or begin it; send, and end it."""
-    if kind == "tune":
-        search(path, steps)
+    if kind in SEARCHES:
+        search(path, kind, steps)
         return
     watch(steps)
     with sqlite_ledger.SqliteLedger.open(path) as ledger:

@@ -130,7 +130,10 @@ def test_a_search_without_a_crash_pays_for_every_run_and_score(nursery):
 
 
 @settings(max_examples=40)
-@given(deaths=st.lists(st.integers(1, 360), min_size=1, max_size=3))
-def test_a_search_is_killed_again_and_again(nursery, deaths):
+@given(
+    kind=st.sampled_from(("tune", "tune-svt")),
+    deaths=st.lists(st.integers(1, 490), min_size=1, max_size=3),
+)
+def test_a_search_is_killed_again_and_again(nursery, kind, deaths):
     """Several runs and their scores in one reservation keep the same promises."""
-    require_promises(nursery("tune", [{"step": step} for step in deaths]))
+    require_promises(nursery(kind, [{"step": step} for step in deaths]))
