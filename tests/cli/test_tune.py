@@ -224,5 +224,8 @@ class TestLedger:
         assert said["tuned"]["search"]["how"] == how
         assert said["tuned"]["epsilon"] == said["epsilon"]
         assert ("RepeatAndSelect" in said["released"]) == (how == "repeat")
+        page = Path("b/report.html").read_text()
+        assert f"2 settings were tried on the records ({how})" in page
+        assert "Nothing in this run was tuned" not in page
         (run,) = ok("ledger", "show", "a.ledger", "--json").json["datasets"][0]["runs"]
         assert (run["state"], run["charges"]) == ("finished", 1 if how == "repeat" else 4)

@@ -132,6 +132,14 @@ class TestStatements:
         with pytest.raises(CertificateError, match="It claims"):
             certificate_of(hidden)
 
+    def test_statements_of_earlier_versions_are_read(self):
+        """They say less: no claim of each agent, and nothing of a search."""
+        said = statement("private")
+        del said["tuned"]["search"]
+        for agent in said["agents"]:
+            del agent["claimed"]
+        assert check(certificate_of(said)).statement == said
+
     def test_a_claim_that_holds_is_not_flagged(self):
         assert statement("private")["claim"]["proven"] is True
         assert not statement("private")["warnings"]

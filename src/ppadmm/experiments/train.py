@@ -107,7 +107,7 @@ class Result:
             "rounds": self.trace.rounds,
             "eta": settings.eta[0],
             "beta": settings.beta,
-            "releases": list(statement.releases),
+            "releases": self.trace.messages[:, 0].tolist(),
             "test_records": records_in(scene.test),
             "test_majority": largest_share(scene.test),
             "test_error": float(self.metrics.error[0]),
@@ -126,6 +126,7 @@ class Result:
             ],
             "booked": self.entry,
             "spec": asdict(spec),
+            "search": None if self.search is None else self.search.settings(),
             "statement": statement.to_dict(),
         }
 

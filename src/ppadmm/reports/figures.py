@@ -72,6 +72,7 @@ class Figures:
         self.run, self.result, self.model = run, run.result, run.model
         self.spec: dict[str, Any] = run.result["spec"]
         self.statement: dict[str, Any] = run.result["statement"]
+        self.search: dict[str, Any] | None = run.result.get("search")
 
     @property
     def pooled(self) -> bool:
