@@ -1,6 +1,6 @@
 """How well does `ppadmm plan` forecast real data? Needs PPADMM_DATA with adult, us and brazil.
 
-    python benchmarks/plan.py                # about 15 minutes on one core
+    python benchmarks/plan.py                # about 11 minutes on one core
 
 For every data set and number of agents the error of `compare` is held against three forecasts:
 from sizes alone, with the error of a model without privacy, and with the share of the rarer

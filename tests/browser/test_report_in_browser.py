@@ -1,57 +1,12 @@
 """The report in a real browser: what it loads, shows, sorts and prints."""
 
 import re
-import shutil
 
 import pytest
+from pages import CONTRAST, overflow
 from small_runs import folder_of
 
 from ppadmm.reports.html import write_report
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-ARGUMENTS = (
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api").sync_playwright().start()
-    chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-    yield chromium
-    chromium.close()
-    playwright.stop()
-
-
-@pytest.fixture
-def show(browser):
-    """Open the report of a run; afterwards nothing may have been complained about or requested."""
-    contexts, troubles = [], []
-
-    def watch(page, own):
-        page.on("console", lambda message: troubles.append(message.text))
-        page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on("request", lambda r: r.url == own or troubles.append(r.url))
-
-    def open_report(name, width=1200, path=None, **options):
-        context = browser.new_context(viewport={"width": width, "height": 800}, **options)
-        contexts.append(context)
-        page = context.new_page()
-        own = f"file://{path or folder_of(name) / 'report.html'}"
-        watch(page, own)
-        page.goto(own)
-        return page
-
-    yield open_report
-    for context in contexts:
-        context.close()
-    assert troubles == []
-
-
-def overflow(page):
-    return page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
 
 
 def column(page, table, index):
@@ -142,27 +97,6 @@ class TestSorting:
         values = [float(text.replace("−", "-")) for text in column(page, "coefficients-table", 2)]
         assert values == sorted(values, reverse=True)
         assert values[-1] < 0
-
-
-CONTRAST = """() => {
-  const parse = c => c.match(/[\\d.]+/g).map(Number);
-  const luminance = ([r, g, b]) => [r, g, b].map(v => v / 255)
-    .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
-    .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
-  const behind = e => { for (; e; e = e.parentElement) {
-    const c = parse(getComputedStyle(e).backgroundColor);
-    if (c.length < 4 || c[3] === 1) return c; } return [255, 255, 255]; };
-  const found = [];
-  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walk.nextNode()) {
-    const e = walk.currentNode.parentElement, style = getComputedStyle(e);
-    if (!walk.currentNode.data.trim() || !e.getClientRects().length) continue;
-    if (e.closest("script, style, title, desc")) continue;
-    const ink = parse(e.closest("svg") ? style.fill : style.color);
-    const [a, b] = [luminance(ink), luminance(behind(e))].sort((x, y) => y - x);
-    found.push([(a + 0.05) / (b + 0.05), walk.currentNode.data.trim().slice(0, 40)]);
-  }
-  return found; }"""
 
 
 class TestColours:

@@ -1,15 +1,26 @@
 import json
 import math
+from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ppadmm.data import load
-from ppadmm.errors import InputError
+from ppadmm.errors import BudgetError, InputError
 from ppadmm.experiments import tune as module
+from ppadmm.experiments.booked import Booked, Booking
+from ppadmm.experiments.scoring import accuracy
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.experiments.tune import tune
-from ppadmm.privacy import RepeatAndSelect, epsilon
+from ppadmm.noise import SecureNoise
+from ppadmm.privacy import Budget, RepeatAndSelect, epsilon
+from ppadmm.privacy.accounts import cost
+from ppadmm.privacy.books import tally_of
+from ppadmm.privacy.chain import read_rows, verify
 from ppadmm.privacy.record import from_plain
+from ppadmm.privacy.sqlite_ledger import SqliteLedger, decode
+from ppadmm.reports.tune import tune_text
 
 SPEC = RunSpec(epsilon=2.0, rounds=4, agents=3, seed=1)
 
@@ -39,9 +50,7 @@ def test_the_score_is_noisy_accuracy_and_finds_the_worse_setting(data):
     good, bad = found.candidates
     assert good.score > bad.score + 0.02
     assert found.result.prepared.settings.eta == (0.002,)
-    exact = [
-        module._accuracy(part, found.result.model, 2) for part in found.result.prepared.scene.shards
-    ]
+    exact = [accuracy(part, found.result.model, 2) for part in found.result.prepared.scene.shards]
     assert abs(good.score - sum(exact) / 3) < 0.02
     assert good.score != pytest.approx(sum(exact) / 3, abs=1e-9)
 
@@ -93,3 +102,130 @@ def test_the_command_writes_a_run_whose_ledger_can_be_checked(command, tmp_path)
     refused = command("tune", "--etas", "0.1,0.2", "--how", "repeat")
     assert refused.code == 2
     assert "centralised" in refused.err
+
+
+class TestLedger:
+    """A search that a data owner's ledger pays for."""
+
+    SPEC = RunSpec(epsilon=2.0, rounds=3, agents=3)
+    ETAS = (0.002, 0.02)
+
+    @pytest.fixture
+    def ledger(self, tmp_path):
+        path = tmp_path / "a.ledger"
+        with SqliteLedger.create(path, "owner") as made:
+            made.grant("synthetic", Budget(2.0, 1e-6))
+        return path
+
+    def state(self, path):
+        (run,) = verify(read_rows(path))[0].runs.values()
+        return run
+
+    def test_every_release_and_every_score_is_charged_and_kept(self, data, ledger):
+        found = tune(self.SPEC, self.ETAS, data=data, booking=Booking(ledger))
+        run = self.state(ledger)
+        places = {(agent, round_) for agent in range(3) for round_ in range(2 * (3 + 1))}
+        assert run.outcome == "finished"
+        assert set(run.releases) == set(run.open_charges) == places
+        assert run.tallies == found.result.reserved
+        assert [tally_of(run.charged[i]) for i in range(3)] == found.result.spent
+        assert cost(verify(read_rows(ledger))[0], "synthetic") == pytest.approx(2.0, rel=1e-6)
+
+    def test_a_search_that_does_not_fit_is_refused_before_anything_is_drawn(self, data, ledger):
+        dear = replace(self.SPEC, epsilon=2.5)
+        with pytest.raises(BudgetError, match=r"would cost ε = 2\.5"):
+            tune(dear, self.ETAS, data=data, booking=Booking(ledger))
+        with pytest.raises(BudgetError, match="is not private"):
+            tune(replace(self.SPEC, seed=1), self.ETAS, data=data, booking=Booking(ledger))
+        assert not verify(read_rows(ledger))[0].runs
+
+    def test_a_lost_score_is_not_drawn_again_and_its_setting_not_chosen(
+        self, data, ledger, monkeypatch
+    ):
+        real, died = SecureNoise.gaussian, []
+
+        def gaussian(noise, values, scale, grid, key):
+            if key.purpose == "score" and not died:
+                died.append(key)
+                raise KeyboardInterrupt
+            return real(noise, values, scale, grid, key)
+
+        monkeypatch.setattr(SecureNoise, "gaussian", gaussian)
+        spec = replace(self.SPEC, algorithm="centralised", rounds=None)
+        options = {"regularisations": (0.01, 0.1), "data": data}
+        with pytest.raises(KeyboardInterrupt):
+            tune(spec, booking=Booking(ledger), **options)
+        found = tune(spec, booking=Booking(ledger, resume=True), **options)
+        assert found.candidates[0].score is None
+        assert found.result.prepared.spec.regularisation == 0.1
+        assert "lost in a crash" in tune_text(found)
+        assert self.state(ledger).charges == 4
+
+    REPEAT = RunSpec(epsilon=2.0, agents=3, algorithm="centralised")
+
+    def repeated(self, data, ledger, **options):
+        return tune(
+            self.REPEAT, regularisations=(0.01, 0.1), how="repeat", data=data,
+            booking=Booking(ledger, **options),
+        )  # fmt: skip
+
+    def test_of_a_repeated_search_the_ledger_knows_the_best_only(self, data, ledger):
+        found = self.repeated(data, ledger)
+        run = self.state(ledger)
+        assert (run.charges, len(run.releases), run.outcome) == (1, 1, "finished")
+        (event,) = dict(run.tallies[0].counts)
+        assert isinstance(event, RepeatAndSelect)
+        assert run.tallies == found.result.spent == found.result.reserved
+
+    def test_a_repeated_search_that_was_kept_is_shown_again(self, data, ledger, monkeypatch):
+        first = []
+        with monkeypatch.context() as patch:
+            patch.setattr(Booked, "finish", lambda _: first.append(1) or 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                self.repeated(data, ledger)
+        monkeypatch.setattr(SecureNoise, "gaussian", lambda *_: 1 / 0)
+        again = self.repeated(data, ledger, resume=True)
+        kept = decode(read_rows(ledger)[-2].payload)
+        assert again.candidates[0].score == kept.value[1]
+        np.testing.assert_array_equal(again.result.model, kept.value[2:])
+        assert again.result.statement.releases == (1,)
+        assert self.state(ledger).outcome == "finished"
+
+    def test_a_repeated_search_that_was_lost_stays_spent(self, data, ledger, monkeypatch):
+        with monkeypatch.context() as patch:
+            patch.setattr(SecureNoise, "gaussian", lambda *_: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                self.repeated(data, ledger)
+        with pytest.raises(BudgetError, match="nothing was released and its cost stays spent"):
+            self.repeated(data, ledger, resume=True)
+        assert self.state(ledger).outcome == "abandoned"
+        with pytest.raises(BudgetError, match="would cost"):
+            self.repeated(data, ledger)
+
+    @pytest.mark.parametrize("how", ["split", "repeat"])
+    def test_from_a_search_to_a_verified_certificate(self, command, how):
+        def ok(*words):
+            outcome = command(*words)
+            assert outcome.code == 0, outcome.err
+            return outcome
+
+        ok("ledger", "new", "a.ledger", "--owner", "St Mary")
+        ok("ledger", "grant", "a.ledger", "records", "--epsilon", 1.2)
+        ok("tune", "--regularisations", "0.01,0.1", "--algorithm", "centralised", "--agents", 3,
+           "--how", how, "--ledger", "a.ledger", "--dataset", "records", "--out", "b")  # fmt: skip
+        ok("key", "new", "k")
+        ok("certify", "b", "--key", "k")
+        cert = "b/certificate.json"
+        sound = ok("verify", cert, "--trust", "k.pub", "--ledger", "a.ledger", "--run", "b")
+        assert "PRIVATE: ε = 1 at δ = 1e-06" in sound.out
+        said = json.loads(Path(cert).read_text())["certificate"]["statement"]
+        assert said["tuned"]["on_the_records"] is True
+        assert said["tuned"]["regularisation"] == "chosen"
+        assert said["tuned"]["search"]["how"] == how
+        assert said["tuned"]["epsilon"] == said["epsilon"]
+        assert ("RepeatAndSelect" in said["released"]) == (how == "repeat")
+        page = Path("b/report.html").read_text()
+        assert f"2 settings were tried on the records ({how})" in page
+        assert "Nothing in this run was tuned" not in page
+        (run,) = ok("ledger", "show", "a.ledger", "--json").json["datasets"][0]["runs"]
+        assert (run["state"], run["charges"]) == ("finished", 1 if how == "repeat" else 4)

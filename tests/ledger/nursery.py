@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +19,15 @@ import numpy as np
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, Site, build
 from ppadmm.algorithms.settings import Speaking
-from ppadmm.data import Shard
+from ppadmm.data import Shard, load
 from ppadmm.engines import local
 from ppadmm.errors import LedgerError
+from ppadmm.experiments import scoring, train
+from ppadmm.experiments.booked import Booking
+from ppadmm.experiments.spec import RunSpec
+from ppadmm.experiments.tune import tune
 from ppadmm.noise import Key, SecureNoise
-from ppadmm.privacy import Budget, canonical, sqlite_ledger
+from ppadmm.privacy import Budget, accounts, canonical, chain, sqlite_ledger
 from ppadmm.privacy.ledger import Sent
 from ppadmm.problem import Logistic, make_graph, risk_of
 
@@ -70,11 +75,15 @@ class Connection:
         self.real.close()
 
 
+WHERE = {}
+"""The round of the ledger that each agent is in: in a search, not that of its own run."""
+
+
 class WatchedNoise(SecureNoise):
     steps: Steps
 
     def _watched(self, draw, key: Key, *given):
-        self.steps.write("drawn", key.agent, key.round, key.purpose)
+        self.steps.write("drawn", key.agent, WHERE.get(key.agent, key.round), key.purpose)
         self.steps.step()
         found = draw(*given, key)
         self.steps.step()
@@ -109,8 +118,48 @@ DELIVER = local._deliver
 CONNECT = sqlite_ledger.connect
 
 
+def small_data():
+    data = load("synthetic")
+    return replace(data, X=data.X[:150], y=data.y[:150], table=None, train_records=120)
+
+
+SPEC = RunSpec(
+    epsilon=1.0, delta=1e-5, agents=2, rounds=ROUNDS, regularisation=0.05, graph="complete"
+)
+DATA = small_data()
+SEARCHES = {
+    "tune": SPEC,
+    "tune-svt": replace(
+        SPEC, algorithm="ipp", speaking=Speaking(test="svt", level=-1.0, releases=2)
+    ),
+}
+
+
+def search(path, kind, steps):
+    """Take a search up where it was left, or begin it."""
+    watch(steps)
+    train.SecureNoise = scoring.SecureNoise = WatchedNoise
+    past = sqlite_ledger.AgentLedger.past
+
+    def placed(ledger, round_):
+        found = past(ledger, round_)
+        WHERE[ledger._number] = ledger._round
+        return found
+
+    sqlite_ledger.AgentLedger.past = placed
+    with sqlite_ledger.SqliteLedger.open(path) as ledger:
+        states = [run.outcome for run in ledger.books.runs.values()]
+    if "finished" in states:
+        return
+    booking = Booking(path, "people", resume=None in states)
+    tune(SEARCHES[kind], (0.1, 0.2), data=DATA, booking=booking)
+
+
 def run(path, kind, steps):
     """Take the run up where it was left, or begin it; send, and end it."""
+    if kind in SEARCHES:
+        search(path, kind, steps)
+        return
     watch(steps)
     with sqlite_ledger.SqliteLedger.open(path) as ledger:
         if any(run.outcome == "finished" for run in ledger.books.runs.values()):
@@ -138,7 +187,8 @@ def watch(steps):
             sent = Sent(heard.value[0], heard.total[0], bool(send.release.spoke[0]))
             digest = canonical.digest(sqlite_ledger.encode(sent))
             steps.step()
-            steps.write("sent", send.message.agent, send.message.round, digest)
+            agent, round_ = send.message.agent, send.message.round
+            steps.write("sent", agent, WHERE.get(agent, round_), digest)
             steps.step()
         DELIVER(agents, sends)
 
@@ -167,13 +217,13 @@ def child(path, kind, death):
 
 def snapshot(path):
     """What the ledger holds now, from a reader's point of view."""
-    books, head = sqlite_ledger.verify(sqlite_ledger.read_rows(path))
+    books, head = chain.verify(chain.read_rows(path))
     log = path.with_suffix(".log")
     runs = books.runs.values()
     return {
         "head": head.hash,
         "count": head.count,
-        "spent": sqlite_ledger.cost(books, "people"),
+        "spent": accounts.cost(books, "people"),
         "runs": [run.outcome for run in runs],
         "charged": [place for run in runs for place in run.open_charges],
         "released": [

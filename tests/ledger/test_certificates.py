@@ -4,8 +4,11 @@ import copy
 import functools
 import json
 import random
+import subprocess
+import sys
 from pathlib import Path
 
+import jsonschema
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from small_runs import finished, folder_of
@@ -14,11 +17,11 @@ from ppadmm.errors import CertificateError, InputError
 from ppadmm.experiments.disclosure import disclosure
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.experiments.train import train
+from ppadmm.noise import SecureNoise
 from ppadmm.privacy import canonical, keys
 from ppadmm.privacy.certificate import DOMAIN, check, issue, require_together
 from ppadmm.privacy.shapes import KEYWORDS, require_shape, schema
 
-jsonschema = pytest.importorskip("jsonschema")
 RUNS = ("private", "ipp", "seeded", "paper", "bare", "pooled", "one-shot")
 DOCS = Path(__file__).parents[2] / "docs" / "schemas"
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
@@ -28,6 +31,10 @@ OTHER = Ed25519PrivateKey.from_private_bytes(bytes(range(1, 33)))
 def certificate(name="pooled", key=KEY, **changes):
     options = {"name": "us", "model": b"m", "releases": b"r", "issued": "2026-01-01", **changes}
     return issue(statement(name), key, **options)
+
+
+def certificate_of(said):
+    return issue(said, KEY, name="us", model=b"m", releases=b"r", issued="2026-01-01")
 
 
 def statement(name):
@@ -104,10 +111,34 @@ class TestStatements:
         assert said["claim"] == {"calibration": "paper", "epsilon": 10.0, "proven": False}
         assert said["epsilon"] == pytest.approx(11.2, rel=0.01)
         assert not said["private"]
-        assert (
-            "claim ε = 10 for this noise, but the accountant proves ε = 11.2" in said["warnings"][0]
+        first = (
+            "claim ε = 10 for this noise at agent 0, agent 1, but the accountant proves ε = 11.2"
         )
+        assert first in said["warnings"][0]
         assert said["warnings"][0] in result.statement.text()
+
+    def test_claims_are_compared_agent_by_agent(self):
+        """Agent 0 claims 10, of which 11.2 is proven; the other claim of 20 would hide it."""
+        spec = RunSpec.of("paper", epsilons=(10.0, 20.0, 20.0, 20.0, 20.0))
+        said = disclosure(train(spec))
+        assert said["agents"][0]["epsilon"] > said["agents"][0]["claimed"] == 10.0
+        assert said["claim"]["proven"] is False
+        told = [w for w in said["warnings"] if "claim ε = 10 for this noise at agent 0," in w]
+        assert len(told) == 1
+        sound = certificate_of(said)
+        assert check(sound).statement == said
+        hidden = json.loads(json.dumps(said))
+        hidden["claim"]["proven"] = True
+        with pytest.raises(CertificateError, match="It claims"):
+            certificate_of(hidden)
+
+    def test_statements_of_earlier_versions_are_read(self):
+        """They say less: no claim of each agent, and nothing of a search."""
+        said = statement("private")
+        del said["tuned"]["search"]
+        for agent in said["agents"]:
+            del agent["claimed"]
+        assert check(certificate_of(said)).statement == said
 
     def test_a_claim_that_holds_is_not_flagged(self):
         assert statement("private")["claim"]["proven"] is True
@@ -285,7 +316,7 @@ class TestCommands:
 
         refused = command(*train_, "--ledger", "a.ledger", "--no-save")
         assert refused.code == 4
-        assert "would cost ε = 1.5" in refused.err
+        assert "would cost ε = 1.578" in refused.err
         assert "granted (by officer); spent: run" in refused.err
         ok("ledger", "grant", "a.ledger", "synthetic", "--epsilon", 2)
         ok(*train_, "--ledger", "a.ledger", "--out", "two")
@@ -305,7 +336,7 @@ class TestCommands:
         assert ok("ledger", "verify", "a.ledger", "--certificate", cert, "--head", early).code == 0
         assert "was not checked" in ok("ledger", "verify", "a.ledger").out
         shown = ok("ledger", "show", "a.ledger").out
-        assert "synthetic: ε = 1.5" in shown
+        assert "synthetic: ε = 1.642" in shown
         assert "of 2 spent" in shown
 
         wrong = command("verify", cert, "--run", "one")
@@ -357,7 +388,7 @@ class TestCommands:
         assert command(*train_, "--no-save").code == 130
         monkeypatch.setattr(local, "_deliver", deliver)
         assert command(*train_, "--no-save").code == 4
-        assert "No unfinished run" in command(*train_, "--eta", 3, "--no-save", "--resume").err
+        assert "that could be resumed" in command(*train_, "--eta", 3, "--no-save", "--resume").err
         outcome = command(*train_, "--out", "one", "--resume")
         assert outcome.code == 0, outcome.err
         import numpy as np
@@ -368,6 +399,30 @@ class TestCommands:
                     np.testing.assert_array_equal(file["releases"][t, i], send.release.value[0])
         (run,) = command("ledger", "show", "a.ledger", "--json").json["datasets"][0]["runs"]
         assert (run["state"], run["charges"], run["releases"]) == ("finished", 8, 8)
+
+    def test_results_that_could_not_be_written_are_not_lost(self, command, monkeypatch):
+        """The run is finished and paid for, the disk full: --resume shows it again for nothing."""
+        from ppadmm.reports import files
+
+        train_ = ("train", "--rounds", 2, "--agents", 2, "--epsilon", 1, "--ledger", "a.ledger")
+        command("ledger", "new", "a.ledger", "--owner", "me")
+        command("ledger", "grant", "a.ledger", "synthetic", "--epsilon", 1)
+
+        def full(*_):
+            raise InputError("No space left on device.")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(files, "_write_run", full)
+            assert command(*train_, "--out", "one").code == 2
+        before = command("ledger", "show", "a.ledger", "--json").json
+        assert before["datasets"][0]["runs"][0]["state"] == "finished"
+        monkeypatch.setattr(SecureNoise, "gaussian", full)
+        again = command(*train_, "--out", "one", "--resume")
+        assert again.code == 0, again.err
+        assert command("ledger", "show", "a.ledger", "--json").json == before
+        command("key", "new", "k")
+        command("certify", "one", "--key", "k")
+        assert command("verify", "one/certificate.json", "--ledger", "a.ledger").code == 0
 
     def test_a_run_that_fails_before_any_charge_is_given_back(self, command, monkeypatch):
         from ppadmm.engines import local
@@ -414,6 +469,89 @@ def test_a_public_key_is_read_from_a_file_or_from_the_line(tmp_path):
     assert keys.public_key(keys.read_key(tmp_path / "k")) == public
     with pytest.raises(InputError, match="is no public key"):
         keys.public_key_named(str(tmp_path / "k"))
+
+
+TERMINAL = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"
+PPADMM = [sys.executable, "-c", "from ppadmm.cli import main; main()"]
+
+
+def typed(answers, *words):
+    """Run a command at a terminal and type an answer at every prompt."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", TERMINAL, *PPADMM, *words],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    with process:
+        said = b""
+        for answer in answers:
+            while not said.endswith(b": "):
+                said += process.stdout.read(1)
+            process.stdin.write(answer + b"\n")
+            process.stdin.flush()
+            said += b"."
+        said += process.stdout.read()
+    return process.returncode, said.decode()
+
+
+class TestPassphrases:
+    @pytest.fixture(autouse=True)
+    def _nothing_told(self, monkeypatch):
+        monkeypatch.delenv("PPADMM_PASSPHRASE", raising=False)
+
+    def test_an_encrypted_key_opens_with_its_passphrase_only(self, tmp_path):
+        path = tmp_path / "k"
+        public = keys.new_key(path, "größer".encode())
+        assert path.read_bytes().startswith(b"-----BEGIN ENCRYPTED PRIVATE KEY-----")
+        assert keys.public_key(keys.read_key(path, "größer".encode())) == public
+        with pytest.raises(InputError, match="The passphrase does not open"):
+            keys.read_key(path, b"other")
+        with pytest.raises(InputError, match=r"is encrypted; give its passphrase in PPADMM_PASS"):
+            keys.read_key(path)
+        with pytest.raises(InputError, match="got an empty one"):
+            keys.new_key(tmp_path / "other", b"")
+        assert not (tmp_path / "other").exists()
+
+    def test_a_key_without_one_is_read_whatever_is_told(self, tmp_path):
+        public = keys.new_key(tmp_path / "k")
+        assert keys.public_key(keys.read_key(tmp_path / "k", b"for another key")) == public
+
+    def test_from_the_environment_and_from_a_file(self, command, monkeypatch):
+        run = folder_of("pooled")
+        Path("secret").write_bytes(b"correct horse\nanother line\n")
+        made = command("key", "new", "k", "--passphrase-file", "secret")
+        assert "(encrypted; keep it secret)" in made.out
+        sign = ("certify", run, "--key", "k", "--out")
+        refused = command(*sign, "one")
+        assert refused.code == 2
+        assert "'k' is encrypted; give its passphrase" in refused.err
+        assert command(*sign, "one", "--passphrase-file", "secret").code == 0
+        monkeypatch.setenv("PPADMM_PASSPHRASE", "correct horse")
+        assert command(*sign, "two").code == 0
+        assert command("verify", "two", "--trust", "k.pub").code == 0
+        monkeypatch.setenv("PPADMM_PASSPHRASE", "wrong")
+        wrong = command(*sign, "three")
+        assert wrong.code == 2
+        assert "The passphrase does not open 'k'" in wrong.err
+        assert not Path("three").exists()
+        assert "Cannot read the passphrase" in command(*sign, "x", "--passphrase-file", "no").err
+        monkeypatch.setenv("PPADMM_PASSPHRASE", "")
+        assert "got an empty one" in command("key", "new", "l").err
+
+    def test_a_key_that_is_not_encrypted_says_so(self, command):
+        assert "NOT encrypted" in command("key", "new", "k").out
+
+    def test_asked_for_at_a_terminal(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        code, said = typed([b"one word", b"one word"], "key", "new", "k", "--passphrase")
+        assert code == 0, said
+        assert "one word" not in said
+        keys.read_key(tmp_path / "k", b"one word")
+        run = str(folder_of("pooled"))
+        code, said = typed([b"one word"], "certify", run, "--key", "k", "--out", "c")
+        assert code == 0, said
+        code, said = typed([b"no word"], "certify", run, "--key", "k", "--out", "d")
+        assert code == 2
+        assert "does not open" in said
 
 
 def test_copies_are_deep():

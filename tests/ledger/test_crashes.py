@@ -119,3 +119,21 @@ def test_killed_again_and_again(nursery, kind, deaths):
 def test_killed_from_outside_at_any_moment(nursery, kind, deaths):
     """Also within a commit, where no step can be put."""
     require_promises(nursery(kind, [{"after": seconds} for seconds in deaths]))
+
+
+def test_a_search_without_a_crash_pays_for_every_run_and_score(nursery):
+    (state,) = nursery("tune", [])
+    require_promises([state])
+    assert len(state["released"]) == 2 * 2 * (2 + 1)
+    drawn = [what[3] for what in state["log"] if what[0] == "drawn"]
+    assert (drawn.count("linear"), drawn.count("output"), drawn.count("score")) == (8, 8, 4)
+
+
+@settings(max_examples=40)
+@given(
+    kind=st.sampled_from(("tune", "tune-svt")),
+    deaths=st.lists(st.integers(1, 490), min_size=1, max_size=3),
+)
+def test_a_search_is_killed_again_and_again(nursery, kind, deaths):
+    """Several runs and their scores in one reservation keep the same promises."""
+    require_promises(nursery(kind, [{"step": step} for step in deaths]))

@@ -4,6 +4,7 @@ import ast
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,14 +12,17 @@ from scipy.special import chdtri
 
 from ppadmm.privacy import (
     Approximate,
+    Budget,
     Gaussian,
     NonPrivate,
     ObjectivePerturbation,
     Pure,
+    RepeatAndSelect,
     Tally,
     accountant,
     recompute,
 )
+from ppadmm.privacy.filters import best_order, filtered
 from ppadmm.privacy.record import to_plain
 
 small = st.floats(1e-4, 3.0)
@@ -33,6 +37,12 @@ events = st.one_of(
 )  # fmt: skip
 tallies = st.dictionaries(events, st.integers(1, 60), min_size=1, max_size=4).map(
     lambda counts: Tally(tuple(counts.items()))
+)
+searches = st.builds(
+    RepeatAndSelect,
+    st.lists(tallies, min_size=1, max_size=3).map(tuple),
+    st.one_of(st.just(1.0), st.floats(1.001, 100.0)),
+    st.sampled_from([0.0, 0.4, 1.0, 2.5]),
 )
 
 
@@ -52,6 +62,38 @@ def test_both_give_the_same_epsilon(tally, delta):
     ours = accountant.epsilon(tally, delta).epsilon
     again = recompute.epsilon(to_plain(tally), delta)
     assert again == pytest.approx(ours, rel=1e-5, abs=1e-9)
+
+
+@settings(max_examples=60)
+@given(
+    search=searches,
+    times=st.integers(1, 3),
+    besides=tallies,
+    delta=st.sampled_from([1e-3, 1e-6, 1e-9]),
+)
+def test_both_give_the_same_epsilon_of_a_search(search, times, besides, delta):
+    tally = Tally(((search, times), *besides.counts))
+    ours = accountant.epsilon(tally, delta).epsilon
+    assert recompute.epsilon(to_plain(tally), delta) == pytest.approx(ours, rel=1e-5, abs=1e-9)
+    order = 4.5
+    divergence = float(accountant.total_rdp(tally, np.array([order]))[0])
+    assert recompute.renyi(to_plain(tally), order) == pytest.approx(divergence, rel=1e-9)
+    assert recompute.distance(to_plain(tally)) == pytest.approx(accountant.distance(tally))
+
+
+@given(
+    runs=st.lists(st.lists(tallies, min_size=1, max_size=3), min_size=1, max_size=4),
+    grant=st.builds(Budget, st.floats(0.05, 20.0), st.sampled_from([1e-3, 1e-6, 1e-9])),
+)
+def test_both_give_the_same_sum_of_runs_chosen_one_after_the_other(runs, grant):
+    order = best_order(grant)
+    plain = [[to_plain(tally) for tally in agents] for agents in runs]
+    again = recompute.filtered(
+        [max(recompute.renyi(agent, order) for agent in agents) for agents in plain],
+        [max(recompute.distance(agent) for agent in agents) for agents in plain],
+        grant.epsilon, grant.delta, order,
+    )  # fmt: skip
+    assert again == pytest.approx(filtered(runs, grant, order), rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -98,6 +140,10 @@ def test_what_has_no_epsilon():
         {"event": "Gaussian", "ratio": 0.1, "times": True},
         {"event": "Gaussian", "ratio": 0.1, "times": 1, "free": 1},
         {"event": "Magic", "times": 1},
+        {"event": "RepeatAndSelect", "runs": [], "mean": 2.0, "shape": 1.0, "times": 1},
+        {"event": "RepeatAndSelect", "runs": [[{}]], "mean": 2.0, "shape": 1.0, "times": 1},
+        {"event": "RepeatAndSelect", "runs": [[]], "mean": 0.5, "shape": 1.0, "times": 1},
+        {"event": "RepeatAndSelect", "runs": [[7]], "mean": 2.0, "shape": 1.0, "times": 1},
         {},
     ],
 )

@@ -14,20 +14,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ppadmm.errors import BudgetError, InputError, LedgerError
-from ppadmm.privacy import Approximate, Budget, Charge, Gaussian, Pure, Tally, canonical, epsilon
-from ppadmm.privacy.ledger import Lost, Sent
-from ppadmm.privacy.sqlite_ledger import (
-    GENESIS,
-    SqliteLedger,
-    commit,
-    cost,
-    decode,
-    encode,
-    read_rows,
-    verify,
+from ppadmm.privacy import (
+    Approximate,
+    Budget,
+    Charge,
+    Gaussian,
+    Pure,
+    Tally,
+    accounts,
+    canonical,
+    epsilon,
+    recompute,
 )
+from ppadmm.privacy.accounts import cost
+from ppadmm.privacy.chain import GENESIS, read_rows, verify
+from ppadmm.privacy.filters import best_order, filtered
+from ppadmm.privacy.gaussian import gdp_ratio
+from ppadmm.privacy.ledger import Lost, Sent
+from ppadmm.privacy.sqlite_ledger import SqliteLedger, commit, decode, encode
 from ppadmm.privacy.totals import MOST_SUMS, together
 
+GRANT = Budget(1.0, 1e-6)
 ONE = Charge((Gaussian(0.05), Approximate(1e-20)))
 AGENTS = [(0, ((ONE, 2),)), (1, ((ONE, 1),))]
 SENT = Sent(np.array([1.5, -0.0]), np.array([2.0, 1e-300]), True)
@@ -36,7 +43,7 @@ SENT = Sent(np.array([1.5, -0.0]), np.array([2.0, 1e-300]), True)
 @pytest.fixture
 def ledger(tmp_path):
     with SqliteLedger.create(tmp_path / "a.ledger", "owner") as made:
-        made.grant("people", Budget(1.0, 1e-6), by="officer", note="first study")
+        made.grant("people", GRANT, by="officer", note="first study")
         yield made
 
 
@@ -283,6 +290,7 @@ class TestSpending:
         run.close()
 
     def test_runs_are_added_up_jointly_and_refused_with_the_sum(self, ledger):
+        ledger.grant("people", Budget(1.0, 1e-6), by="officer", rule="planned")
         big = [(0, ((Charge((Gaussian(0.15),)), 1),))]
         for k in (1, 2):
             run = ledger.reserve_run("people", b"records", "spec", big)
@@ -304,7 +312,8 @@ class TestSpending:
     def test_an_unfinished_run_counts_as_reserved(self, full, ledger):
         states = [run.outcome for run in ledger.books.counted("people")]
         assert states == ["finished", None]
-        assert ledger.spent("people") == pytest.approx(epsilon(Tally.of([ONE], 4), 1e-6).epsilon)
+        both = [[Tally.of([ONE], 2)], [Tally.of([ONE], 2)]]
+        assert ledger.spent("people") == filtered(both, GRANT, best_order(GRANT))
 
     def test_only_a_run_without_any_charge_is_given_back(self, ledger):
         run = ledger.reserve_run("people", b"records", "spec", AGENTS)
@@ -346,6 +355,70 @@ class TestSpending:
             ledger.reserve_run("people", b"r", "spec", [(0, ((Charge((NonPrivate(),)), 1),))])
 
 
+class TestRules:
+    BIG = Charge((Gaussian(0.15),))
+    RUN = ((0, ((BIG, 1),)),)
+
+    def spend(self, ledger, run=RUN):
+        made = ledger.reserve_run("people", b"records", "spec", run)
+        made.agent(0).charge(run[0][1][0][0])
+        made.end()
+
+    def test_the_rule_and_its_order_are_in_the_grant(self, ledger):
+        assert ledger.books.grants["people"]["rule"] == {
+            "name": "adaptive", "order": best_order(GRANT)
+        }  # fmt: skip
+        ledger.grant("people", GRANT, rule="planned")
+        assert ledger.books.grants["people"]["rule"] == {"name": "planned"}
+        with pytest.raises(InputError, match="Unknown rule 'best'"):
+            ledger.grant("people", GRANT, rule="best")
+
+    def test_the_only_run_may_use_the_whole_grant_and_then_nothing_is_left(self, ledger):
+        all_of_it = Charge((Gaussian(gdp_ratio(1.0, 1e-6)),))
+        self.spend(ledger, ((0, ((all_of_it, 1),)),))
+        assert ledger.spent("people") == pytest.approx(1.0)
+        with pytest.raises(BudgetError, match="would cost"):
+            ledger.reserve_run("people", b"r", "s", ((0, ((Charge((Gaussian(1e-9),)), 1),)),))
+
+    def test_a_run_that_only_a_plan_would_allow_is_refused_and_told_so(self, ledger):
+        self.spend(ledger)
+        more = ((0, ((Charge((Gaussian(0.175),)), 1),)),)
+        with pytest.raises(BudgetError, match=r"--rule planned, they would cost ε = 0\.97"):
+            ledger.reserve_run("people", b"records", "spec", more)
+        ledger.grant("people", GRANT, rule="planned")
+        self.spend(ledger, more)
+
+    def test_a_ledger_of_an_earlier_version_is_read_and_goes_on_as_planned(self, ledger):
+        with ledger._transaction():
+            ledger._append("grant", dataset="people", epsilon=1.0, delta=1e-6, by="x", note="")
+        for k in (1, 2):
+            self.spend(ledger)
+            assert ledger.spent("people") == epsilon(Tally(((Gaussian(0.15), k),)), 1e-6).epsilon
+        assert verify(read_rows(ledger.path))[1] == ledger.head
+
+    @pytest.mark.parametrize(
+        "rule", [{"name": "adaptive"}, {"name": "adaptive", "order": 0.5},
+                 {"name": "planned", "free": 1}, "adaptive", None],
+    )  # fmt: skip
+    def test_a_rule_that_makes_no_sense_is_refused(self, ledger, rule):
+        body = {k: v for k, v in ledger.books.grants["people"].items()
+                if k in ("dataset", "epsilon", "delta", "by", "note")}  # fmt: skip
+        with pytest.raises(BudgetError, match="its fields cannot be read"), ledger._transaction():
+            ledger._append("grant", **body, rule=rule)
+
+    def test_both_ways_to_add_up_are_asked_when_a_ledger_is_verified(self, ledger, monkeypatch):
+        for _ in range(2):
+            self.spend(ledger)
+        rows = read_rows(ledger.path)
+        verify(rows)
+        for module, name in ((accounts, "filtered"), (recompute, "renyi")):
+            with monkeypatch.context() as patch:
+                real = getattr(module, name)
+                patch.setattr(module, name, lambda *given, real=real: 1.1 * real(*given))
+                with pytest.raises(LedgerError, match="it says that all runs cost"):
+                    verify(rows)
+
+
 class TestResuming:
     def test_what_was_sent_comes_back_and_what_was_lost_stays_spent(self, ledger):
         run = ledger.reserve_run("people", b"records", "spec", AGENTS)
@@ -376,7 +449,7 @@ class TestResuming:
 
     def test_only_the_same_records_and_settings_are_taken_up(self, full, ledger):
         for fingerprint, spec in ((b"records", "other"), (b"other", "spec")):
-            with pytest.raises(LedgerError, match="No unfinished run"):
+            with pytest.raises(LedgerError, match="that could be resumed"):
                 ledger.resume_run("people", fingerprint, spec)
 
     def test_one_process_works_on_a_run(self, full, ledger):
@@ -427,8 +500,8 @@ def test_two_processes_cannot_spend_the_same_budget(ledger):
         process.stdin.write("\n")
         process.stdin.flush()
     won = sum(int(process.communicate()[0]) for process in both)
-    most = max(k for k in range(20) if epsilon(Tally(((Gaussian(0.1), k),)), 1e-6).epsilon <= 1.0)
-    assert won == most
+    each, order = [Tally(((Gaussian(0.1), 1),))], best_order(GRANT)
+    assert won == max(k for k in range(20) if filtered([each] * k, GRANT, order) <= 1.0)
     books, _ = verify(read_rows(ledger.path))
     assert cost(books, "people") <= 1.0
 

@@ -9,6 +9,7 @@ from ppadmm.algorithms.defaults import Sizes, default_rounds
 from ppadmm.data import load
 from ppadmm.data.populations import POPULATIONS, class_shares, draw_population
 from ppadmm.errors import InputError
+from ppadmm.experiments import crowds
 from ppadmm.experiments.compare import Grid, compare
 from ppadmm.experiments.forecast import Case, setup
 from ppadmm.experiments.plan import Forecast, PlanSpec, most_simulated, plan
@@ -83,6 +84,16 @@ def test_error_falls_with_records(calibrated):
 def test_populations_are_fitted_to_what_is_known(calibrated):
     assert calibrated.non_private == pytest.approx([0.15] * 6, abs=0.02)
     assert calibrated.majority == pytest.approx([0.3] * 6, abs=0.03)
+
+
+@pytest.mark.parametrize(("classes", "known", "least"), [(10, 0.05, 0.4), (2, 0.02, 0.2)])
+def test_an_easy_problem_is_not_taken_for_one_with_a_rare_class(classes, known, least):
+    """A small error leaves it open how common the commonest class is; a large one does not."""
+    for guess in crowds.GUESSES:
+        error, majority = crowds._difficulty(guess, classes, (known, None))
+        assert error == known
+        assert least < majority < 1.0
+        assert crowds._difficulty(guess, 2, (0.4, None))[1] > 0.4
 
 
 def test_changes_are_sorted_and_a_larger_budget_helps(small):

@@ -1,5 +1,7 @@
 """`ppadmm key`, `ppadmm certify` and `ppadmm verify`: statements that others can check."""
 
+import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,6 +11,8 @@ from ppadmm.cli.app import app
 from ppadmm.cli.common import show
 
 if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
     from ppadmm.privacy.certificate import Verdict
 
 key_app = typer.Typer(
@@ -18,20 +22,63 @@ key_app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(key_app)
+VARIABLE = "PPADMM_PASSPHRASE"
+PassphraseFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help=f"The passphrase of the private key is this file's first line [${VARIABLE}].",
+    ),
+]
 
 
 @key_app.command()
 def new(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The new private key.")],
+    passphrase: Annotated[
+        bool, typer.Option("--passphrase", help="Ask for a passphrase to encrypt it with.")
+    ] = False,
+    passphrase_file: PassphraseFile = None,
 ) -> None:
     """Make a key pair: FILE, to keep secret, and FILE.pub, to give to the others.
 
-    Example: ppadmm key new hospital.key
+    Example: ppadmm key new hospital.key --passphrase
     """
     from ppadmm.privacy.keys import new_key
 
-    public = new_key(file)
-    show(f"Private key: {file} (keep it secret)\nPublic key:  {file}.pub\n{public}")
+    secret = _told(passphrase_file)
+    if secret is None and passphrase:
+        secret = _asked(f"New passphrase of {file}", twice=True)
+    public = new_key(file, secret)
+    how = "keep it secret; NOT encrypted" if secret is None else "encrypted; keep it secret"
+    show(f"Private key: {file} ({how})\nPublic key:  {file}.pub\n{public}")
+    if secret is None:
+        show("Whoever reads that file can sign in your name; --passphrase encrypts it.")
+
+
+def _told(file: Path | None) -> bytes | None:
+    """Return a passphrase from a file or from the environment."""
+    from ppadmm.privacy.keys import read_passphrase
+
+    if file is not None:
+        return read_passphrase(file)
+    return os.environ[VARIABLE].encode() if VARIABLE in os.environ else None
+
+
+def _asked(question: str, twice: bool = False) -> bytes:
+    return str(
+        typer.prompt(question, hide_input=True, confirmation_prompt=twice, err=True)
+    ).encode()
+
+
+def _opened(file: Path, passphrase_file: Path | None) -> "Ed25519PrivateKey":
+    """Read a private key; where nobody told its passphrase, ask whoever is at the terminal."""
+    from ppadmm.privacy.keys import is_encrypted, read_key
+
+    secret = _told(passphrase_file)
+    if secret is None and is_encrypted(file) and sys.stdin.isatty():
+        secret = _asked(f"Passphrase of {file}")
+    return read_key(file, secret)
 
 
 @app.command()
@@ -48,16 +95,17 @@ def certify(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="New file [RUN/certificate.json].")
     ] = None,
+    passphrase_file: PassphraseFile = None,
 ) -> None:
     """Sign the statement of a run, with the ledger's head, the code's version and the peers.
 
     Example: ppadmm certify runs/first --key hospital.key --peer bank.key.pub
     """
-    from ppadmm.privacy.keys import public_key_named, read_key
+    from ppadmm.privacy.keys import public_key_named
     from ppadmm.reports.certificate import certify_run
 
     peers = [public_key_named(each) for each in peer or []]
-    path = certify_run(run, read_key(key), name or "", peers, out)
+    path = certify_run(run, _opened(key, passphrase_file), name or "", peers, out)
     show(f"Certificate: {path}")
 
 
@@ -83,7 +131,7 @@ def verify(
 ) -> None:
     """Check certificates: form, signature, and ε worked out again from the events alone.
 
-    The recomputation shares no code with the accountant. Exit code 8 means: do not rely on it.
+    The recomputation shares no code with the accountant. Exit code 9 means: do not rely on it.
 
     Example: ppadmm verify hospital.json bank.json --trust hospital.key.pub --trust bank.key.pub
     """

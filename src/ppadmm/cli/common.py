@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +14,7 @@ import typer
 from ppadmm.errors import InputError, PpadmmError
 
 if TYPE_CHECKING:
+    from ppadmm.experiments.booked import Booking
     from ppadmm.experiments.sweep import Runner
 
 Jobs = Annotated[
@@ -36,6 +38,31 @@ RayAddress = Annotated[
         help="With --engine ray: HOST:PORT of a running cluster, or auto [one that is started "
         "here and ends with the command]. Ray does not keep those who share a cluster apart and "
         "moves everything by pickle: use it on your own organisation's machines only.",
+    ),
+]
+LedgerFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--ledger",
+        metavar="FILE",
+        help="Charge the run to this ledger, which refuses it if the budget granted to the "
+        "data set does not cover it; runs that are NOT private are refused.",
+    ),
+]
+LedgerName = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset",
+        metavar="NAME",
+        help="With --ledger: what the data set is called there [its own name].",
+    ),
+]
+Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume",
+        help="With --ledger: take up the unfinished run with the same records and options, or "
+        "show the finished one again; what was released is used again, never drawn again.",
     ),
 ]
 ALGORITHM_NAMES = "pp, ipp, dvp, m-admm, r-admm, gradient, one-shot, centralised, non-private"
@@ -69,6 +96,17 @@ def agents_or_column(agents: int | None, partition: str | None) -> None:
             f"With --partition {partition} the number of agents follows from the {what}; leave "
             "--agents out."
         )
+
+
+def booking_of(ledger: Path | None, dataset: str | None, resume: bool) -> "Booking | None":
+    """Return which ledger to charge, None without one."""
+    from ppadmm.experiments.booked import Booking
+
+    if ledger is not None:
+        return Booking(ledger, dataset, resume)
+    if dataset is not None or resume:
+        raise InputError("--dataset and --resume say how to use a ledger; give --ledger, too.")
+    return None
 
 
 def sweep_runner(engine: str, jobs: int | None, address: str | None) -> "Runner | None":

@@ -43,10 +43,19 @@ def grant(
     delta: Annotated[float, typer.Option(metavar="δ", help="Its δ.")] = 1e-6,
     by: Annotated[str, typer.Option(metavar="NAME", help="Who grants it [the user].")] = "",
     note: Annotated[str, typer.Option(metavar="TEXT", help="Why, or where it is written.")] = "",
+    rule: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="adaptive (each run may be chosen because of what earlier ones released) or "
+            "planned (all runs are fixed before the first; costs a little less).",
+        ),
+    ] = "adaptive",
 ) -> None:
     """Grant a data set a budget: what all runs on it, ever, may cost together.
 
-    A later grant for the same data set takes the place of the earlier one.
+    A later grant for the same data set takes the place of the earlier one. It must not be chosen
+    because of what was released.
 
     Example: ppadmm ledger grant hospital.ledger patients --epsilon 3 --by "Data protection officer"
     """
@@ -54,15 +63,18 @@ def grant(
     from ppadmm.privacy.sqlite_ledger import SqliteLedger
 
     with SqliteLedger.open(file) as ledger:
-        ledger.grant(dataset, Budget(epsilon, delta), by, note)
+        ledger.grant(dataset, Budget(epsilon, delta), by, note, rule)
         spent = ledger.spent(dataset)
-        show(f"{dataset}: ε = {epsilon:g} at δ = {delta:g} granted, ε = {spent:.4g} spent so far.")
+        show(
+            f"{dataset}: ε = {epsilon:g} at δ = {delta:g} granted ({rule} rule), ε = {spent:.4g} "
+            "spent so far."
+        )
 
 
 @ledger_app.command(name="show")
 def show_ledger(file: File, as_json: Json = False) -> None:
     """Show budgets, runs and what they cost; checks the whole ledger first."""
-    from ppadmm.privacy.sqlite_ledger import read_rows, verify
+    from ppadmm.privacy.chain import read_rows, verify
     from ppadmm.reports.ledger import ledger_dict, ledger_text
 
     books, head = verify(read_rows(file))
@@ -86,7 +98,7 @@ def verify_ledger(
 
     That entries were cut off at the end cannot be seen from the rest: give --head or --certificate.
     """
-    from ppadmm.privacy.sqlite_ledger import read_rows, verify
+    from ppadmm.privacy.chain import read_rows, verify
 
     rows = read_rows(file)
     heads: list[str | None] = [head] if head else []

@@ -8,8 +8,12 @@ import typer
 from ppadmm.cli.app import app
 from ppadmm.cli.common import (
     ALGORITHM_NAMES,
+    LedgerFile,
+    LedgerName,
     RayAddress,
+    Resume,
     agents_or_column,
+    booking_of,
     counts,
     interruptible,
     no_address,
@@ -22,7 +26,6 @@ from ppadmm.errors import InputError
 
 if TYPE_CHECKING:
     from ppadmm.algorithms.settings import Speaking
-    from ppadmm.experiments.booked import Booking
     from ppadmm.experiments.train import Engine
 
 
@@ -194,28 +197,9 @@ def train(
         ),
     ] = None,
     no_save: Annotated[bool, typer.Option("--no-save", help="Write nothing.")] = False,
-    ledger: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Charge the run to this ledger, which refuses it if the budget granted to the "
-            "data set does not cover it; runs that are NOT private are refused.",
-        ),
-    ] = None,
-    dataset: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="With --ledger: what the data set is called there [its own name]."
-        ),
-    ] = None,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume",
-            help="With --ledger: take up the unfinished run with the same records and options; "
-            "what was released is used again, never drawn again.",
-        ),
-    ] = False,
+    ledger: LedgerFile = None,
+    dataset: LedgerName = None,
+    resume: Resume = False,
 ) -> None:
     """Train one classifier over several agents, all in this process or on one cluster.
 
@@ -250,7 +234,7 @@ def train(
             "memory": None if memory is None else size("memory", memory),
         }
         spec = RunSpec.of(preset, speaking=_speaking(tested), **given, **each)
-        booking = _booking(ledger, dataset, resume)
+        booking = booking_of(ledger, dataset, resume)
         placed = _engine(engine, ray_address, checkpoints)
         save = _is_saved(out, no_save, as_json)
         if save:
@@ -261,16 +245,6 @@ def train(
     show(result.to_dict() if as_json else summary(result))
     if folder is not None and not as_json:
         typer.echo(f"\nResults: {folder}\nReport:  {folder / 'report.html'}")
-
-
-def _booking(ledger: Path | None, dataset: str | None, resume: bool) -> "Booking | None":
-    from ppadmm.experiments.booked import Booking
-
-    if ledger is not None:
-        return Booking(ledger, dataset, resume)
-    if dataset is not None or resume:
-        raise InputError("--dataset and --resume say how to use a ledger; give --ledger, too.")
-    return None
 
 
 def _engine(name: str, address: str | None, checkpoints: Path | None) -> "Engine | None":

@@ -6,7 +6,16 @@ from typing import Annotated
 import typer
 
 from ppadmm.cli.app import app
-from ppadmm.cli.common import interruptible, numbers, progress, show
+from ppadmm.cli.common import (
+    LedgerFile,
+    LedgerName,
+    Resume,
+    booking_of,
+    interruptible,
+    numbers,
+    progress,
+    show,
+)
 
 
 @app.command()
@@ -48,11 +57,16 @@ def tune(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="New folder for the chosen run.")
     ] = None,
+    ledger: LedgerFile = None,
+    dataset: LedgerName = None,
+    resume: Resume = False,
 ) -> None:
     """Choose η or λ on the private records: all runs and their scores fit into one budget.
 
     What need not be tuned on private records is free: the defaults come from public sizes, and
     public data of the same kind cost nothing.
+
+    With --ledger all runs and scores are reserved in the data owner's ledger before the first.
 
     Example: ppadmm tune patients.csv --schema patients.toml --etas 0.001,0.01,0.1 --epsilon 1
     """
@@ -75,6 +89,7 @@ def tune(
                 numbers("regularisations", regularisations) if regularisations else (),
                 how,
                 on_run=report,
+                booking=booking_of(ledger, dataset, resume),
             )
         if out is not None:
             write_run(found.result, out)

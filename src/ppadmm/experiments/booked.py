@@ -16,8 +16,9 @@ import numpy as np
 from ppadmm.data import Dataset, Schema
 from ppadmm.errors import BudgetError
 from ppadmm.experiments.scene import Reservations
-from ppadmm.experiments.spec import RunSpec
+from ppadmm.experiments.spec import RunSpec, Search
 from ppadmm.privacy import Ledger, canonical
+from ppadmm.privacy.filters import rule_of
 from ppadmm.privacy.sqlite_ledger import RunLedger, SqliteLedger
 
 NOT_SETTINGS = ("data", "data_dir", "label", "schema")
@@ -62,6 +63,11 @@ class Booked:
             self.run.end("finished")
         return self._summary()
 
+    def abandon(self, note: str) -> None:
+        """End the run for good; what it charged stays spent."""
+        if self.run is not None:
+            self.run.end("abandoned", note)
+
     def __enter__(self) -> "Booked":
         return self
 
@@ -89,15 +95,20 @@ class Booked:
             "head": head.hash,
             "granted": grant["epsilon"],
             "delta": grant["delta"],
+            "rule": rule_of(grant).name,
             "spent": self.ledger.spent(self.dataset),
             "runs": len(books.counted(self.dataset)),
         }
 
 
 def open_booking(
-    booking: Booking, spec: RunSpec, data: Dataset, not_private_because: Sequence[str]
+    booking: Booking,
+    spec: RunSpec,
+    data: Dataset,
+    not_private_because: Sequence[str],
+    search: Search | None = None,
 ) -> Booked:
-    """Open the ledger for a run; one that is not private is refused, as no price covers it."""
+    """Open the ledger for a run or a search; one that is not private has no price: refused."""
     if not_private_because:
         raise BudgetError(
             f"This run is not private ({'; '.join(not_private_because)}), so no charge would be "
@@ -106,12 +117,17 @@ def open_booking(
     ledger = SqliteLedger.open(booking.ledger)
     print_ = fingerprint(data)
     name = booking.dataset or ledger.name_of(print_) or Path(data.name).stem
-    return Booked(ledger, name, print_, spec_digest(spec, data.schema), booking.resume)
+    return Booked(ledger, name, print_, spec_digest(spec, data.schema, search), booking.resume)
 
 
-def spec_digest(spec: RunSpec, schema: Schema) -> str:
-    """Return SHA-256 of the public settings and the schema: what a run is, wherever it is."""
+def spec_digest(spec: RunSpec, schema: Schema, search: Search | None = None) -> str:
+    """Return SHA-256 of the public settings and the schema: what a run is, wherever it is.
+
+    Of the best of a search, what is searched: `spec` is the search's own.
+    """
     settings = {k: v for k, v in asdict(spec).items() if k not in NOT_SETTINGS}
+    if search is not None:
+        settings["search"] = search.settings()
     return canonical.digest(canonical.dumps({**settings, "schema": schema.digest()}))
 
 

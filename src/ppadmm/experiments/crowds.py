@@ -91,12 +91,15 @@ def made_up(
 
 
 def _difficulty(guess: Guess, classes: int, known: Errors) -> tuple[float, float]:
-    """Return (e, m): as known, else by the guess."""
+    """Return (e, m): as known, else by the guess.
+
+    That a problem is hard says that no class is very common; that it is easy says nothing of it.
+    """
     most = 1.0 - 1.0 / classes
     error, majority = known
     if majority is None:
-        wanted = 2.0 * most * guess.majority if error is None else error / guess.ratio
-        majority = min(wanted, most)
+        wanted = 2.0 * most * guess.majority
+        majority = min(wanted if error is None else max(wanted, error / guess.ratio), most)
     error = guess.ratio * majority if error is None else error
     if not 0.0 < error < majority:
         raise InputError(

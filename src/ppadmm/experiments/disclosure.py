@@ -22,11 +22,15 @@ UNTRIED = (
     "must not come from looking at them, or from runs that are not in the ledger: each private "
     "trial costs an ε of its own."
 )
+TRIED = (
+    "{} settings were tried on the records; ε covers all their runs, the scores they were chosen "
+    "by, and the result."
+)
 
 
 def disclosure(result: Result) -> dict[str, Any]:
     """Return the statement of a run as plain data."""
-    spec, statement = result.prepared.spec, result.statement
+    statement = result.statement
     return {
         "format": FORMAT,
         "kind": KIND,
@@ -48,7 +52,7 @@ def disclosure(result: Result) -> dict[str, Any]:
         "tuned": _tuned(result),
         "public": _public(result),
         "schema_digest": result.prepared.scene.schema.digest(),
-        "settings_digest": spec_digest(spec, result.prepared.scene.schema),
+        "settings_digest": _settings_digest(result),
         "noise_source": statement.noise_source,
         "warnings": list(statement.warnings),
         "caveats": list(statement.caveats),
@@ -57,10 +61,10 @@ def disclosure(result: Result) -> dict[str, Any]:
 
 
 def _claim(result: Result) -> dict[str, Any]:
-    """Compare what the calibration aimed at with what is proven for the noise it chose."""
-    aimed, proven = result.statement.claimed_epsilon, result.statement.epsilon
-    holds = None if aimed is None else proven is not None and proven <= aimed
-    return {"calibration": result.statement.calibration, "epsilon": aimed, "proven": holds}
+    """Compare what the calibration aimed at with what is proven, agent by agent."""
+    said = result.statement
+    return {"calibration": said.calibration, "epsilon": said.claimed_epsilon,
+            "proven": said.claims_hold}  # fmt: skip
 
 
 def _agents(result: Result) -> list[dict[str, Any]]:
@@ -73,6 +77,7 @@ def _agents(result: Result) -> list[dict[str, Any]]:
             "agent": i,
             "name": names[i],
             "records": records[i],
+            "claimed": result.statement.claims[i],
             "epsilon": finite_or_none(bound.epsilon),
             "bound": bound.theorem,
             "releases": result.statement.releases[i],
@@ -108,16 +113,31 @@ def _run(result: Result) -> dict[str, Any]:
     }
 
 
+def _settings_digest(result: Result) -> str:
+    search = result.search
+    spec = result.prepared.spec if search is None else search.spec
+    return spec_digest(spec, result.prepared.scene.schema, search)
+
+
 def _tuned(result: Result) -> dict[str, Any]:
-    spec = result.prepared.spec
-    return {
+    spec, search = result.prepared.spec, result.search
+    found = {
         "rounds": "rule" if spec.rounds is None else "given",
         "eta": "rule" if spec.eta is None else "given",
         "regularisation": "given" if spec.regularisation else "rule",
         "on_the_records": False,
         "epsilon": 0.0,
         "note": UNTRIED,
+        "search": None,
     }
+    if search is None:
+        return found
+    for name, tried in zip(("eta", "regularisation"), zip(*search.grid, strict=True), strict=True):
+        if len(set(tried)) > 1:
+            found[name] = "chosen"
+    note = TRIED.format(len(search.grid))
+    return {**found, "on_the_records": True, "epsilon": result.statement.epsilon, "note": note,
+            "search": search.settings()}  # fmt: skip
 
 
 def _public(result: Result) -> list[str]:

@@ -135,3 +135,23 @@ class RunSpec:
         """Return a spec from what was given, then the preset, then the defaults."""
         values = PRESETS[checks.one_of("preset", preset, PRESETS)] if preset is not None else {}
         return cls(**{**values, **{k: v for k, v in given.items() if v is not None}})
+
+
+@dataclass(frozen=True)
+class Search:
+    """Settings that were tried on the private records, within the budget of `spec` as a whole.
+
+    `grid` has pairs (η or None, λ̂), `mean` is the expected number of runs of `repeat`, and `each`
+    the ε that every single run was calibrated for.
+    """
+
+    spec: RunSpec
+    grid: tuple[tuple[float | None, float], ...]
+    how: str
+    mean: float | None
+    each: float
+
+    def settings(self) -> dict[str, Any]:
+        """Return what is public about it, as plain data."""
+        tried = [{"eta": eta, "regularisation": weight} for eta, weight in self.grid]
+        return {"how": self.how, "mean": self.mean, "run_epsilon": self.each, "settings": tried}

@@ -1,8 +1,8 @@
 """One training run, from data to result."""
 
+import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -19,8 +19,8 @@ from ppadmm.experiments.held_out import judge, largest_share, records_in
 from ppadmm.experiments.history import figures_by_round
 from ppadmm.experiments.metrics import Metrics
 from ppadmm.experiments.roles import Role, roles
-from ppadmm.experiments.scene import Scene, cast, stage, strictest
-from ppadmm.experiments.spec import RunSpec
+from ppadmm.experiments.scene import Book, Scene, cast, stage, strictest
+from ppadmm.experiments.spec import RunSpec, Search
 from ppadmm.noise import NoiseSource, SecureNoise, SeededNoise
 from ppadmm.privacy import Tally
 from ppadmm.privacy import accountant as accounting
@@ -45,13 +45,19 @@ class Prepared:
     settings: Settings
     scene: Scene
 
+    def changed(self, **changes: Any) -> "Prepared":
+        """Return the same scene with other settings."""
+        spec = replace(self.spec, **changes)
+        return replace(self, spec=spec, settings=_settings(spec, self.scene))
+
 
 @dataclass(frozen=True)
 class Result:
     """A finished run. `model` (d,) is the released model with both free averages.
 
     `reserved` and `spent` are what each agent's ledger set aside and booked; `history` has the test
-    figures by round; `entry` is the run's place in the data owner's ledger, if it has one.
+    figures by round; `entry` is the run's place in the data owner's ledger, if it has one, and
+    `search` what it is the best of, if it is.
     """
 
     prepared: Prepared
@@ -70,6 +76,7 @@ class Result:
     history: dict[str, Any]
     statement: Statement
     entry: dict[str, Any] | None = None
+    search: Search | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain data, fit for JSON."""
@@ -100,7 +107,7 @@ class Result:
             "rounds": self.trace.rounds,
             "eta": settings.eta[0],
             "beta": settings.beta,
-            "releases": list(statement.releases),
+            "releases": self.trace.messages[:, 0].tolist(),
             "test_records": records_in(scene.test),
             "test_majority": largest_share(scene.test),
             "test_error": float(self.metrics.error[0]),
@@ -119,6 +126,7 @@ class Result:
             ],
             "booked": self.entry,
             "spec": asdict(spec),
+            "search": None if self.search is None else self.search.settings(),
             "statement": statement.to_dict(),
         }
 
@@ -128,10 +136,13 @@ def prepare(spec: RunSpec, data: object | None = None) -> Prepared:
 
     `data`, a data frame or a `Dataset`, takes the place of the name or path in the spec.
     """
-    return _prepared(spec, _opened(spec, data), data)
+    return prepare_opened(spec, open_data(spec, data), data)
 
 
-def _prepared(spec: RunSpec, opened: Dataset | StreamedData, data: object | None) -> Prepared:
+def prepare_opened(
+    spec: RunSpec, opened: Dataset | StreamedData, data: object | None = None
+) -> Prepared:
+    """Do the same with what `open_data` returned for this `data`."""
     loss = loss_for(spec.loss, opened.schema.classes, spec.multiclass)
     seed = spec.seed or 0
     scene = stage(opened, spec.agents, spec.graph, loss, seed, spec.records, spec.partition)
@@ -139,7 +150,8 @@ def _prepared(spec: RunSpec, opened: Dataset | StreamedData, data: object | None
     return Prepared(spec, _settings(spec, scene), scene)
 
 
-def _opened(spec: RunSpec, data: object | None) -> Dataset | StreamedData:
+def open_data(spec: RunSpec, data: object | None = None) -> Dataset | StreamedData:
+    """Read what a spec names, or take the data that were given."""
     if isinstance(data, Dataset | StreamedData):
         return data
     if data is None and spec.streamed:
@@ -170,52 +182,56 @@ def train(
     """
     if booking is not None and engine is not None:
         raise InputError("A ledger needs all agents in this process; leave out the engine.")
-    opened = _opened(spec, data)
+    opened = open_data(spec, data)
     if engine is not None and isinstance(opened, StreamedData):
         raise InputError(f"{opened.name!r} is streamed, which works in this process only.")
-    prepared = _prepared(spec, opened, data)
+    prepared = prepare_opened(spec, opened, data)
     try:
-        booked = None if booking is None else _booked(booking, prepared, opened)
-        return run(prepared, progress, booked, engine)
+        if booking is None:
+            return run(prepared, progress, engine=engine)
+        with book_run(booking, prepared, opened) as booked:
+            result = run(prepared, progress, booked.book)
+            return replace(result, entry=booked.finish())
     finally:
         prepared.scene.close()
 
 
-def _booked(booking: Booking, prepared: Prepared, opened: Dataset | StreamedData) -> Booked:
+def book_run(
+    booking: Booking,
+    prepared: Prepared,
+    opened: Dataset | StreamedData,
+    search: Search | None = None,
+) -> Booked:
+    """Open the ledger that a run, or a whole search, is to be charged to."""
     if isinstance(opened, StreamedData):
         raise InputError(
             f"{opened.name!r} is streamed, and a ledger cannot name what it does not read whole; "
             "leave out --ledger or --memory."
         )
-    return open_booking(booking, prepared.spec, opened, _not_private_because(prepared))
+    reasons = _not_private_because(prepared)
+    return open_booking(booking, prepared.spec, opened, reasons, search)
 
 
 def run(
     prepared: Prepared,
     progress: Progress | None = None,
-    booked: Booked | None = None,
+    book: Book | None = None,
     engine: Engine | None = None,
 ) -> Result:
-    """Run what was prepared; reading the data is not part of it."""
-    with nullcontext() if booked is None else booked:
-        return _run(prepared, progress, booked, engine)
+    """Run what was prepared; reading the data is not part of it.
 
-
-def _run(
-    prepared: Prepared, progress: Progress | None, booked: Booked | None, engine: Engine | None
-) -> Result:
+    `book` takes what every agent reserves and returns the ledgers that they pay into.
+    """
     now, started = datetime.now().astimezone(), time.perf_counter()
     on_round = None if progress is None else _counted(progress, prepared.settings.rounds)
-    trace, endings = drive(prepared, on_round, booked, engine)
-    seconds = time.perf_counter() - started
-    entry = None if booked is None else booked.finish()
-    return _result(prepared, endings, trace, now, seconds, entry)
+    trace, endings = drive(prepared, on_round, book, engine)
+    return _result(prepared, endings, trace, now, time.perf_counter() - started)
 
 
 def drive(
     prepared: Prepared,
     on_round: OnRound | None = None,
-    booked: Booked | None = None,
+    book: Book | None = None,
     engine: Engine | None = None,
 ) -> tuple[local.Trace, list[local.Ending]]:
     """Train and nothing else: no statement, no test figures."""
@@ -224,7 +240,7 @@ def drive(
     budgets = [strictest(spec.budgets)] if pooled else spec.budgets
     own = [replace(prepared.settings, budgets=(budget,)) for budget in budgets]
     if engine is None:
-        return _run_here(prepared, own, on_round, booked)
+        return _run_here(prepared, own, on_round, book)
     players = roles(prepared.scene, spec.algorithm, own, spec.seed, spec.guaranteed)
     return engine(players, on_round)
 
@@ -237,12 +253,11 @@ def _run_here(
     prepared: Prepared,
     settings: list[Settings],
     on_round: OnRound | None,
-    booked: Booked | None,
+    book: Book | None,
 ) -> tuple[local.Trace, list[local.Ending]]:
     spec = prepared.spec
     noise: NoiseSource = SecureNoise() if spec.seed is None else SeededNoise((spec.seed,))
     sites = prepared.scene.sites(spec.algorithm)
-    book = None if booked is None else booked.book
     agents = cast(spec.algorithm, sites, settings, noise, capped=spec.guaranteed, book=book)
     trace = local.run(agents, on_round)
     pairs = zip(agents, sites, strict=True)
@@ -270,7 +285,6 @@ def _result(
     trace: local.Trace,
     started: datetime,
     seconds: float,
-    entry: dict[str, Any] | None = None,
 ) -> Result:
     reserved = [end.reserved[0] for end in endings]
     statement = _statement(prepared, reserved, trace)
@@ -294,7 +308,6 @@ def _result(
         spent=[end.spent[0] for end in endings],
         history=figures_by_round(trace, test, classes),
         statement=statement,
-        entry=entry,
     )
 
 
@@ -313,6 +326,8 @@ def _statement(prepared: Prepared, reserved: list[Tally], trace: local.Trace) ->
     reasons = tuple(_not_private_because(prepared))
     bound = worst(reserved, spec.delta)
     proven = finite_or_none(bound.epsilon)
+    each = tuple(finite_or_none(accounting.epsilon(t, spec.delta).epsilon) for t in reserved)
+    claims = _claims(spec)
     return Statement(
         private=not reasons,
         not_private_because=reasons,
@@ -323,17 +338,13 @@ def _statement(prepared: Prepared, reserved: list[Tally], trace: local.Trace) ->
         theorem=None if proven is None else bound.theorem,
         accountant=accounting.VERSION,
         calibration=spec.calibration,
-        claimed_epsilon=None
-        if spec.algorithm == "non-private"
-        else max(budget.epsilon for budget in spec.budgets),
-        epsilons=tuple(
-            finite_or_none(accounting.epsilon(tally, spec.delta).epsilon) for tally in reserved
-        ),
+        claims=claims,
+        epsilons=each,
         releases=tuple(int(count) for count in trace.messages[:, 0]),
         noise_source=recipe_named(spec.algorithm).noise_source
         if spec.seed is None
         else "seeded NumPy (simulation)",
-        warnings=(*_claim_warnings(prepared, proven), *_warnings(prepared)),
+        warnings=(*_claim_warnings(prepared, each), *_warnings(prepared)),
         caveats=_caveats(prepared),
     )
 
@@ -359,17 +370,48 @@ def _caveats(prepared: Prepared) -> tuple[str, ...]:
     return CAVEATS if own is None else (own, *CAVEATS)
 
 
-def _claim_warnings(prepared: Prepared, proven: float | None) -> list[str]:
-    """Flag a claim that the accountant does not prove for the noise that was used."""
+def _claims(spec: RunSpec) -> tuple[float | None, ...]:
+    """Return what each agent's noise is calibrated for."""
+    pooled = recipe_named(spec.algorithm).pooled
+    budgets = [strictest(spec.budgets)] if pooled else spec.budgets
+    bare = spec.algorithm == "non-private"
+    return tuple(None if bare else budget.epsilon for budget in budgets)
+
+
+def _claim_warnings(prepared: Prepared, proven: Sequence[float | None]) -> list[str]:
+    """Flag every agent's claim that the accountant does not prove, the worst first."""
     spec = prepared.spec
-    claimed = max(budget.epsilon for budget in spec.budgets)
-    if spec.calibration == "proven" or (proven is not None and proven <= claimed):
+    if spec.calibration == "proven":
         return []
-    found = "no ε at all" if proven is None else f"ε = {proven:.3g} only"
-    return [
-        f"the paper's formulas claim ε = {claimed:g} for this noise, but the accountant proves "
-        f"{found}: do not rely on the claim."
+    names = prepared.scene.names if len(proven) > 1 else ("all",)
+    false = [
+        (name, claim, found)
+        for name, claim, found in zip(names, _claims(spec), proven, strict=True)
+        if claim is not None and (found is None or found > claim)
     ]
+    worst_first = sorted(false, key=lambda each: -math.inf if each[2] is None else -each[2])
+    groups = _alike(worst_first, len(proven))
+    return [_false_claim(who, *which) for which, who in groups.items()]
+
+
+def _alike(
+    false: Sequence[tuple[str, float, float | None]], of: int
+) -> dict[tuple[float, float | None], str]:
+    """Name together the agents whose claims and proofs are the same; none if that is everyone."""
+    names: dict[tuple[float, float | None], list[str]] = {}
+    for name, claim, found in false:
+        names.setdefault((claim, found), []).append(name)
+    return {
+        which: "" if len(who) == of else f" at {', '.join(who)}" for which, who in names.items()
+    }
+
+
+def _false_claim(who: str, claim: float, proven: float | None) -> str:
+    found = "no ε at all" if proven is None else f"ε = {proven:.3g} only"
+    return (
+        f"the paper's formulas claim ε = {claim:g} for this noise{who}, but the accountant proves "
+        f"{found}: do not rely on the claim."
+    )
 
 
 def _warnings(prepared: Prepared) -> list[str]:
@@ -382,4 +424,13 @@ def _warnings(prepared: Prepared) -> list[str]:
     ]
 
 
-__all__ = ["Prepared", "Result", "prepare", "run", "train"]
+__all__ = [
+    "Prepared",
+    "Result",
+    "book_run",
+    "open_data",
+    "prepare",
+    "prepare_opened",
+    "run",
+    "train",
+]

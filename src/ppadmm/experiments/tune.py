@@ -11,45 +11,47 @@ Every candidate is a whole run, and the score that it is chosen by is a release,
 
 The score is the share of an agent's own training records that the model gets right, with Gaussian
 noise: replacing a record moves it by at most 1/n.
+
+With a booking the whole search is one run in the data owner's ledger, reserved before anything is
+drawn. Of `split` every release and every score is charged and kept on its own. Of `repeat` the
+ledger must not show how many runs there were: it is charged once, before the first, and the best
+is the one thing that is kept.
 """
 
 import math
 import random
 import secrets
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ppadmm import checks
 from ppadmm.algorithms import recipe_named
-from ppadmm.algorithms.base import Reserved
-from ppadmm.data import Shard, ShardStream
-from ppadmm.errors import InfeasibleError, InputError
-from ppadmm.experiments.held_out import judge
-from ppadmm.experiments.scene import strictest
-from ppadmm.experiments.spec import RunSpec
-from ppadmm.experiments.train import Prepared, Result, _settings, prepare, run
-from ppadmm.mechanisms import Desk
-from ppadmm.noise import FINENESS, Key, SecureNoise, SeededNoise, total_variation
-from ppadmm.privacy import (
-    Approximate,
-    Charge,
-    Gaussian,
-    MemoryLedger,
-    RepeatAndSelect,
-    Tally,
-    accountant,
+from ppadmm.algorithms.base import Algorithm, Reserved
+from ppadmm.errors import BudgetError, InfeasibleError, InputError
+from ppadmm.experiments.booked import Booked, Booking
+from ppadmm.experiments.scene import Reservations, strictest
+from ppadmm.experiments.scoring import Replay, Till, Vault, noisy_score, score_charge
+from ppadmm.experiments.spec import RunSpec, Search
+from ppadmm.experiments.train import (
+    Prepared,
+    Result,
+    book_run,
+    open_data,
+    prepare_opened,
+    run,
 )
+from ppadmm.privacy import Charge, RepeatAndSelect, Tally, accountant
 from ppadmm.privacy.calibration import largest_private
 from ppadmm.privacy.gaussian import gdp_ratio
-from ppadmm.privacy.sensitivity import MARGIN
+from ppadmm.privacy.sqlite_ledger import RunLedger
 from ppadmm.privacy.statement import finite_or_none
-from ppadmm.typing import Array
 
 HOW = ("split", "repeat")
 SCORE_SHARE = 0.05
@@ -58,11 +60,11 @@ SCORE_SHARE = 0.05
 
 @dataclass(frozen=True)
 class Candidate:
-    """One setting that was tried, what each of its runs was allowed, and its noisy score."""
+    """One setting that was tried and its noisy score; None if a crash lost it."""
 
     eta: float | None
     regularisation: float
-    score: float
+    score: float | None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
@@ -100,39 +102,29 @@ class _Plan:
 
     def runs(self, epsilon: float) -> list[Prepared]:
         """Return every candidate as a run with budget ε."""
-        spec, scene = self.prepared.spec, self.prepared.scene
-        found = []
-        for eta, weight in self.grid:
-            own = replace(spec, epsilon=epsilon, eta=eta, regularisation=weight)
-            found.append(replace(self.prepared, spec=own, settings=_settings(own, scene)))
-        return found
+        return [
+            self.prepared.changed(epsilon=epsilon, eta=eta, regularisation=weight)
+            for eta, weight in self.grid
+        ]
 
     def spent(self, epsilon: float) -> list[Tally]:
         """Return what each agent's whole search costs if every run has budget ε."""
-        tallies = [_reserved(prepared) for prepared in self.runs(epsilon)]
-        return [self._together(list(own)) for own in zip(*tallies, strict=True)]
+        return [_tally(most) for _, most in self.reserved(epsilon)]
 
-    def _together(self, runs: list[Tally]) -> Tally:
-        scored = [tally.plus(score_charge(self.ratio)) for tally in runs if tally.counts]
-        if not scored:
-            return Tally()
-        if self.how == "repeat":
-            return Tally().plus(Charge((RepeatAndSelect(tuple(scored), self.mean),)))
-        return sum_of(scored)
+    def reserved(self, epsilon: float) -> Reservations:
+        """Return each agent's number and what its whole search may charge."""
+        columns = zip(*(_rules(prepared) for prepared in self.runs(epsilon)), strict=True)
+        return [
+            (i, self._together([rule.reserved[0] for rule in c])) for i, c in enumerate(columns)
+        ]
 
-
-def sum_of(tallies: Sequence[Tally]) -> Tally:
-    """Return the tally of everything."""
-    total = Tally()
-    for tally in tallies:
-        for event, times in tally.counts:
-            total = total.plus(Charge((event,)), times)
-    return total
-
-
-def score_charge(ratio: float) -> Charge:
-    """Return what one noisy score costs."""
-    return Charge((Gaussian(ratio), Approximate(total_variation(1, 1.0, FINENESS))))
+    def _together(self, runs: list[Reserved]) -> Reserved:
+        score = (score_charge(self.ratio), 1)
+        scored = [(*most, score) for most in runs if _tally(most).counts]
+        if self.how == "repeat" and scored:
+            search = RepeatAndSelect(tuple(map(_tally, scored)), self.mean)
+            return ((Charge((search,)), 1),)
+        return tuple(each for most in scored for each in most)
 
 
 def tune(
@@ -144,19 +136,32 @@ def tune(
     *,
     data: object | None = None,
     on_run: Callable[[int, int], None] | None = None,
+    booking: Booking | None = None,
 ) -> Tuned:
     """Search a grid within the budget of `spec` and return the best run by noisy accuracy.
 
-    `mean` is the expected number of runs of `repeat` [twice the size of the grid].
+    `mean` is the expected number of runs of `repeat` [twice the size of the grid]. With a `booking`
+    the search is charged to a data owner's ledger, which may refuse it.
     """
     grid = _grid(spec, etas, regularisations)
     _refuse(spec, how)
     mean = 2.0 * len(grid) if mean is None else checks.positive("mean", mean)
-    prepared = prepare(spec, data)
+    opened = open_data(spec, data)
+    prepared = prepare_opened(spec, opened, data)
     plan = _Plan(prepared, grid, how, mean, _score_ratio(spec, len(grid) if how == "split" else 1))
     each = _budget_of_a_run(plan, spec)
-    order = range(len(grid)) if how == "split" else _draws(spec, len(grid), mean)
-    return _search(plan, each, list(order), on_run)
+    search = Search(prepared.spec, grid, how, mean if how == "repeat" else None, each)
+    booked = None if booking is None else book_run(booking, prepared, opened, search)
+    try:
+        with nullcontext() if booked is None else booked:
+            if how == "split":
+                found = _split(plan, search, booked, on_run)
+            else:
+                found = _repeat(plan, search, booked)
+            entry = None if booked is None else booked.finish()
+        return replace(found, result=replace(found.result, entry=entry))
+    finally:
+        prepared.scene.close()
 
 
 def _grid(
@@ -192,16 +197,15 @@ def _score_ratio(spec: RunSpec, scores: int) -> float:
     return gdp_ratio(spec.epsilon, spec.delta) * math.sqrt(SCORE_SHARE / scores)
 
 
-def _reserved(prepared: Prepared) -> tuple[Tally, ...]:
-    """Return what each agent's run may cost."""
+def _rules(prepared: Prepared) -> list[Algorithm[Any]]:
+    """Return what each agent would do."""
     spec, settings = prepared.spec, prepared.settings
     build = recipe_named(spec.algorithm).build
     own = replace(settings, budgets=(strictest(spec.budgets),))
-    sites = prepared.scene.sites(spec.algorithm)
-    return tuple(_tally(build(site, own).reserved[0]) for site in sites)
+    return [build(site, own) for site in prepared.scene.sites(spec.algorithm)]
 
 
-def _tally(reserved: Reserved) -> Tally:
+def _tally(reserved: Iterable[tuple[Charge, int]]) -> Tally:
     total = Tally()
     for charge, times in reserved:
         total = total.plus(charge, times) if times else total
@@ -229,35 +233,54 @@ def _cost(plan: _Plan, epsilon: float) -> float:
     return max(bound.epsilon for bound in bounds)
 
 
-def _draws(spec: RunSpec, size: int, mean: float) -> list[int]:
-    """Draw K from the geometric distribution with this mean, and K candidates."""
-    source = secrets.SystemRandom() if spec.seed is None else random.Random(spec.seed)  # noqa: S311
-    chosen = [source.randrange(size)]
-    while source.random() > 1.0 / mean:
-        chosen.append(source.randrange(size))
-    return chosen
+# -- split: every run and every score in one budget -------------------------------------------
 
 
-def _search(
-    plan: _Plan, each: float, order: list[int], on_run: Callable[[int, int], None] | None
+def _split(
+    plan: _Plan, search: Search, booked: Booked | None, on_run: Callable[[int, int], None] | None
 ) -> Tuned:
-    runs, best, tried = plan.runs(each), None, []
-    made = np.zeros(len(plan.spent(each)), dtype=np.int64)
-    for k, index in enumerate(order):
-        prepared = _reseeded(runs[index], k)
-        result = run(prepared)
-        score = _noisy_score(prepared, result.model, plan.ratio, k)
-        made += np.array(result.statement.releases) + 1
-        tried.append(Candidate(*plan.grid[index], score))
-        if best is None or score > best[0]:
-            best = (score, result)
+    runs = plan.runs(search.each)
+    first = accumulate((_rules(each)[0].rounds + 1 for each in runs), initial=0)
+    till = Till(plan.ratio, tuple(first), _whole(plan, search, booked))
+    results, tried = [], []
+    for k, (prepared, setting) in enumerate(zip(runs, plan.grid, strict=True)):
+        result = run(_reseeded(prepared, k), book=till.book(k))
+        results.append(result)
+        tried.append(Candidate(*setting, noisy_score(result, till, k)))
         if on_run is not None:
-            on_run(k + 1, len(order))
-    if best is None:
-        raise InputError("Expected at least 1 run, got none.")
-    told = tried if plan.how == "split" else [max(tried, key=lambda one: one.score)]
-    result = _covered(plan, each, best[1], made)
-    return Tuned(plan.how, each, tuple(told), result)
+            on_run(k + 1, len(runs))
+    best = max(range(len(runs)), key=lambda k: _rank(tried[k]))
+    made = np.sum([result.statement.releases for result in results], axis=0) + len(runs)
+    chosen = _covered(plan, search, results[best], tuple(made.tolist()))
+    chosen = replace(chosen, spent=_paid(till, results))
+    return Tuned("split", search.each, tuple(tried), chosen)
+
+
+def _paid(till: Till, results: Sequence[Result]) -> list[Tally]:
+    """Return what each agent booked in all runs and for all scores."""
+    agents = range(len(results[0].spent))
+    if till.ledger is not None:
+        return [till.ledger.agent(i).spent for i in agents]
+    score = score_charge(till.ratio)
+    return [_sum([r.spent[i].plus(score) for r in results if r.spent[i].counts]) for i in agents]
+
+
+def _sum(tallies: Sequence[Tally]) -> Tally:
+    return _tally([(Charge((event,)), k) for tally in tallies for event, k in tally.counts])
+
+
+def _whole(plan: _Plan, search: Search, booked: Booked | None) -> RunLedger | None:
+    """Reserve the whole search in the ledger, or take it up again."""
+    if booked is None:
+        return None
+    asked = plan.reserved(search.each)
+    for ledger, (_, most) in zip(booked.book(asked), asked, strict=True):
+        ledger.reserve(most)
+    return booked.run
+
+
+def _rank(one: Candidate) -> float:
+    return -math.inf if one.score is None else one.score
 
 
 def _reseeded(prepared: Prepared, k: int) -> Prepared:
@@ -268,51 +291,81 @@ def _reseeded(prepared: Prepared, k: int) -> Prepared:
     return replace(prepared, spec=replace(prepared.spec, seed=1000 * seed + k))
 
 
-def _noisy_score(prepared: Prepared, model: Array, ratio: float, k: int) -> float:
-    """Return the mean of the agents' noisy accuracies on their own records, weighted by n."""
-    spec, scene = prepared.spec, prepared.scene
-    source = SecureNoise() if spec.seed is None else SeededNoise((spec.seed,))
-    pooled = recipe_named(spec.algorithm).pooled
-    shards = [scene.pooled()] if pooled else scene.shards
-    scores = []
-    for agent, shard in enumerate(shards):
-        ledger = MemoryLedger()
-        ledger.reserve([(score_charge(ratio), 1)])
-        noise = Desk((ledger,), source).pay([score_charge(ratio)])
-        sigma = np.array([(1.0 + MARGIN) / (shard.n * ratio)])
-        exact = np.array([[_accuracy(shard, model, scene.schema.classes)]])
-        scores.append(noise.gaussian(exact, sigma, FINENESS * sigma, Key(agent, k, "score"))[0, 0])
-    return float(np.average(scores, weights=[shard.n for shard in shards]))
+# -- repeat: a random number of runs, of which the best leaves --------------------------------
 
 
-def _accuracy(part: Shard | ShardStream, model: Array, classes: int) -> float:
-    records = part if isinstance(part, ShardStream) else (part.X, part.y)
-    return 1.0 - float(judge(records, model[None], classes, areas=False).error[0])
+def _repeat(plan: _Plan, search: Search, booked: Booked | None) -> Tuned:
+    began = datetime.now().astimezone()
+    runs = plan.runs(search.each)
+    ledger = _whole(plan, search, booked)
+    kept = None if ledger is None else Vault(ledger.agent(0))
+    if booked is not None and kept is not None and kept.is_lost:
+        booked.abandon("interrupted before the best was kept")
+        raise BudgetError(
+            "The search was interrupted after it was paid for and before its result was kept: "
+            "nothing was released and its cost stays spent; leave out --resume for a new one."
+        )
+    if kept is not None and kept.sent is not None:
+        index, score, release = kept.sent
+        result = run(runs[index], book=lambda _: [Replay(release)])
+    else:
+        if kept is not None:
+            kept.pay()
+        index, score, result = _best(plan, runs)
+        if kept is not None:
+            kept.keep(index, score, result)
+    result = replace(result, started=began)  # when the best of them began would tell of K
+    told = (Candidate(*plan.grid[index], score),)
+    chosen = _covered(plan, search, result, result.statement.releases)
+    return Tuned("repeat", search.each, told, chosen)
 
 
-def _covered(plan: _Plan, each: float, result: Result, made: NDArray[np.int64]) -> Result:
+def _best(plan: _Plan, runs: list[Prepared]) -> tuple[int, float, Result]:
+    """Make the runs and return the best; of the others nothing leaves this function."""
+    till, best = Till(plan.ratio), None
+    for k, index in enumerate(_draws(plan.prepared.spec, len(runs), plan.mean)):
+        result = run(_reseeded(runs[index], k))
+        score = noisy_score(result, till, k)
+        if score is not None and (best is None or score > best[1]):
+            best = (index, score, result)
+    if best is None:
+        raise InputError("Expected at least 1 run, got none.")
+    return best
+
+
+def _draws(spec: RunSpec, size: int, mean: float) -> list[int]:
+    """Draw K from the geometric distribution with this mean, and K candidates."""
+    source = secrets.SystemRandom() if spec.seed is None else random.Random(spec.seed)  # noqa: S311
+    chosen = [source.randrange(size)]
+    while source.random() > 1.0 / mean:
+        chosen.append(source.randrange(size))
+    return chosen
+
+
+# -- the claim --------------------------------------------------------------------------------
+
+
+def _covered(plan: _Plan, search: Search, result: Result, made: tuple[int, ...]) -> Result:
     """Return the chosen run with a statement and ledgers that cover the whole search.
 
     `made` counts the releases and scores of all runs; with `repeat` that number stays hidden.
     """
     spec = plan.prepared.spec
-    reserved = plan.spent(each)
+    reserved = plan.spent(search.each)
     bounds = [accountant.epsilon(tally, spec.delta) for tally in reserved]
     worst = max(bounds, key=lambda bound: bound.epsilon)
-    statement = result.statement
-    split = plan.how == "split"
-    count = "all these runs" if split else "the whole search"
+    count = "all these runs" if plan.how == "split" else "the whole search"
     note = (
         f"Tuned on the private records over {len(plan.grid)} settings ({plan.how}): ε covers "
-        f"{count} and the scores; each run has ε = {each:.4g} of its own."
+        f"{count} and the scores; each run has ε = {search.each:.4g} of its own."
     )
     statement = replace(
-        statement,
+        result.statement,
         epsilon=finite_or_none(worst.epsilon),
         epsilons=tuple(finite_or_none(bound.epsilon) for bound in bounds),
         theorem=worst.theorem,
-        claimed_epsilon=spec.epsilon,
-        releases=tuple(made.tolist()) if split else statement.releases,
-        caveats=(note, *statement.caveats),
+        claims=(spec.epsilon,) * len(bounds),
+        releases=made,
+        caveats=(note, *result.statement.caveats),
     )
-    return replace(result, statement=statement, reserved=reserved, spent=reserved)
+    return replace(result, statement=statement, reserved=reserved, spent=reserved, search=search)

@@ -195,24 +195,24 @@ def epsilon(tally: Tally, delta: float) -> Bound:
     (ε, δ + (1+eᵉ)τ) for the real one; a share of δ is set aside for it.
     """
     delta = checks.probability("delta", delta)
-    distance = _distance(tally)
-    inner = delta * (1.0 - SLACK) if distance else delta
+    apart = distance(tally)
+    inner = delta * (1.0 - SLACK) if apart else delta
     bound = _by_rdp(tally, inner)
     bound = min(bound, _by_theorem_c(tally, inner, bound.epsilon), key=lambda b: b.epsilon)
     bound = min(bound, _by_pure_composition(tally, inner), key=lambda b: b.epsilon)
-    if distance and bound.epsilon > math.log(max(SLACK * delta / distance - 1.0, 1e-300)):
+    if apart and bound.epsilon > math.log(max(SLACK * delta / apart - 1.0, 1e-300)):
         return Bound(math.inf, delta, "none: the sampler's grid is too coarse for this δ")
     return Bound(bound.epsilon, delta, bound.theorem)
 
 
-def _distance(tally: Tally) -> float:
+def distance(tally: Tally) -> float:
     """Add up the samplers' distances; K runs are within E[K] times that of one."""
     total = 0.0
     for event, times in tally.counts:
         if isinstance(event, Approximate):
             total += times * event.distance
         elif isinstance(event, RepeatAndSelect):
-            total += times * event.mean * max(_distance(run) for run in event.runs)
+            total += times * event.mean * max(distance(run) for run in event.runs)
     return total
 
 

@@ -7,11 +7,12 @@ written by other means it is named.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from ppadmm.privacy.events import Charge, Tally
-from ppadmm.privacy.record import event_from_plain
+from ppadmm.privacy.filters import rule_of
+from ppadmm.privacy.record import event_from_plain, event_to_plain
 
 FORMAT = 1
 Body = dict[str, Any]
@@ -29,6 +30,8 @@ KEYS: dict[str, frozenset[str]] = {
     }.items()
 }
 COMMON = frozenset({"seq", "time", "kind", "previous"})
+OPTIONAL = {"grant": frozenset({"rule"})}
+"""Fields that ledgers of earlier versions do not have."""
 OUTCOMES = ("finished", "abandoned")
 
 
@@ -38,12 +41,13 @@ class Refused(Exception):  # noqa: N818 - it is an answer, not a fault
 
 @dataclass
 class Run:
-    """A reserved run: what each agent may charge, has charged, and has released by round."""
+    """A reserved run: what each agent may charge, and what it booked and released by round."""
 
     run: str
     body: Body
     reserved: dict[int, Counter[Charge]]
     charged: dict[int, Counter[Charge]]
+    booked: dict[tuple[int, int], Counter[Charge]] = field(default_factory=dict)
     open_charges: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     releases: dict[tuple[int, int], tuple[int, Body]] = field(default_factory=dict)
     charges: int = 0
@@ -53,6 +57,13 @@ class Run:
     def tallies(self) -> list[Tally]:
         """The most that the run may cost the records of each agent."""
         return [tally_of(counter) for counter in self.reserved.values()]
+
+    def charged_in(self, agent: int, rounds: range) -> Counter[Charge]:
+        """Return what an agent has charged in some rounds."""
+        total: Counter[Charge] = Counter()
+        for round_ in rounds:
+            total.update(self.booked.get((agent, round_), {}))
+        return total
 
     @property
     def given_back(self) -> bool:
@@ -74,7 +85,7 @@ class Books:
     def take(self, body: Body) -> None:
         """Add an entry, or raise `Refused` and add nothing."""
         kind = body.get("kind")
-        if kind not in KEYS or body.keys() != KEYS[kind] | COMMON:
+        if kind not in KEYS or body.keys() - OPTIONAL.get(kind, set()) != KEYS[kind] | COMMON:
             raise Refused("it is of no known kind or its fields are not those of its kind")
         if (kind == "created") != (self.count == 0):
             raise Refused("a ledger begins with its creation, once")
@@ -112,6 +123,7 @@ class Books:
     def _grant(self, body: Body) -> None:
         if not (float(body["epsilon"]) > 0 and 0 < float(body["delta"]) < 1):
             raise Refused("it grants no (ε, δ)")
+        rule_of(body)
         self.grants[body["dataset"]] = body
 
     def _reserve(self, body: Body) -> None:
@@ -134,6 +146,7 @@ class Books:
         if charge.events and so_far >= most:
             raise Refused(f"all {most} releases reserved for run {run.run} are spent")
         run.charged[body["agent"]][charge] += 1
+        run.booked.setdefault(place, Counter())[charge] += 1
         run.charges += 1
         run.open_charges.setdefault(place, []).append(body["seq"])
 
@@ -164,7 +177,7 @@ class Books:
 
 def charge_to_plain(charge: Charge) -> list[dict[str, Any]]:
     """Return a charge's events as plain data."""
-    return [{"event": type(event).__name__, **asdict(event)} for event in charge.events]
+    return [event_to_plain(event) for event in charge.events]
 
 
 def charge_from_plain(events: Sequence[dict[str, Any]]) -> Charge:
@@ -177,12 +190,17 @@ def reserved_to_plain(run: Iterable[tuple[Charge, int]]) -> list[dict[str, Any]]
     return [{"events": charge_to_plain(charge), "times": times} for charge, times in run]
 
 
+def reserved_by(run: Iterable[tuple[Charge, int]]) -> Counter[Charge]:
+    """Add up what an agent reserves; a charge may be there more than once."""
+    counter: Counter[Charge] = Counter()
+    for charge, times in run:
+        counter[charge] += times
+    return counter
+
+
 def reserved_of(charges: Sequence[dict[str, Any]]) -> Counter[Charge]:
     """Read what `reserved_to_plain` wrote."""
-    counter: Counter[Charge] = Counter()
-    for entry in charges:
-        counter[charge_from_plain(entry["events"])] += int(entry["times"])
-    return counter
+    return reserved_by((charge_from_plain(e["events"]), int(e["times"])) for e in charges)
 
 
 def tally_of(charges: Counter[Charge]) -> Tally:

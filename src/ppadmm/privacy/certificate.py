@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 from ppadmm import __version__
 from ppadmm.errors import CertificateError
 from ppadmm.privacy import canonical, keys, recompute
+from ppadmm.privacy.accounts import cost
 from ppadmm.privacy.books import Books, Run
+from ppadmm.privacy.filters import rule_of
 from ppadmm.privacy.shapes import require_shape
 
 if TYPE_CHECKING:
@@ -160,13 +162,27 @@ def _require_within(agent: Plain) -> None:
 def _require_verdict(statement: Plain) -> None:
     claim = statement["claim"]
     aimed, proven = claim["epsilon"], statement["epsilon"]
+    own = [a["claimed"] for a in statement["agents"] if a.get("claimed") is not None]
+    if own and max(own) != aimed:
+        raise CertificateError(
+            f"It claims ε = {aimed}, while ε = {proven} is proven and an agent claims {max(own)}."
+        )
     if statement["private"] != (not statement["not_private_because"]):
         raise CertificateError("It calls the run private and says why it is not, or neither.")
     if statement["private"] and (proven is None or claim["calibration"] != "proven"):
         raise CertificateError("It calls a run private that has no proven ε.")
-    holds = None if aimed is None else proven is not None and proven <= aimed
+    holds = None if aimed is None else _are_proven(statement)
     if claim["proven"] != holds or (statement["private"] and not holds):
         raise CertificateError(f"It claims ε = {aimed}, and ε = {proven} is proven.")
+
+
+def _are_proven(statement: Plain) -> bool:
+    """Say whether each agent's claim is proven; earlier versions state one for all."""
+    aimed = statement["claim"]["epsilon"]
+    return all(
+        agent["epsilon"] is not None and agent["epsilon"] <= _number(agent.get("claimed", aimed))
+        for agent in statement["agents"]
+    )
 
 
 def _require_curves(statement: Plain) -> None:
@@ -252,11 +268,12 @@ def require_booked(statement: Plain, books: Books) -> None:
 
 
 def _require_sum(entry: Plain, books: Books) -> None:
-    from ppadmm.privacy.sqlite_ledger import cost
 
     grant, spent = books.grants[entry["dataset"]], cost(books, entry["dataset"])
     if (entry["granted"], entry["delta"]) != (grant["epsilon"], grant["delta"]):
         raise CertificateError(f"The ledger grants ε = {grant['epsilon']}, not {entry['granted']}.")
+    if entry.get("rule", "planned") != rule_of(grant).name:
+        raise CertificateError(f"The ledger's rule is {rule_of(grant).name}, not as certified.")
     if not math.isclose(entry["spent"], spent, rel_tol=TOLERANCE):
         raise CertificateError(
             f"By the ledger ε = {spent:.8g} was spent, not {entry['spent']:.8g}."

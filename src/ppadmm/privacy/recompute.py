@@ -22,11 +22,14 @@ FIELDS = {
     "Pure": {"epsilon"},
     "Approximate": {"distance"},
     "NonPrivate": set[str](),
+    "RepeatAndSelect": {"runs", "mean", "shape"},
 }
 SAMPLER_SHARE, TAIL_SHARE = 1e-3, 1e-2
 """Parts of δ for the sampler (section 6) and for the event outside of Theorem C (section 4)."""
 LOWEST, HIGHEST = 1e-4, 1e7
 """α − 1 of the orders that are tried."""
+SECOND_ORDERS = [10.0 ** (-4.0 + 11.0 * k / 95.0) for k in range(96)]
+"""α̂ − 1 of the second order in section 15: these are part of the bound's definition."""
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
@@ -37,23 +40,48 @@ def epsilon(events: Events, delta: float) -> float:
     events = [event for event in events if event["times"]]
     if not 0.0 < delta < 1.0:
         raise ValueError(f"δ = {delta!r} is not between 0 and 1")
-    if _some(events, "NonPrivate"):
-        return math.inf
-    distance = math.fsum(e["distance"] * e["times"] for e in _some(events, "Approximate"))
-    inner = delta * (1.0 - SAMPLER_SHARE) if distance else delta
-    found = min(
-        _by_orders(events, inner), _as_one_gaussian(events, inner), _all_pure(events, inner)
-    )
-    if distance and (1.0 + math.exp(min(found, 700.0))) * distance > SAMPLER_SHARE * delta:
+    apart = distance(events)
+    inner = delta * (1.0 - SAMPLER_SHARE) if apart else delta
+    found = _by_orders(events, inner)
+    if not (_some(events, "NonPrivate") or _some(events, "RepeatAndSelect")):
+        found = min(found, _as_one_gaussian(events, inner), _all_pure(events, inner))
+    if apart and (1.0 + math.exp(min(found, 700.0))) * apart > SAMPLER_SHARE * delta:
         return math.inf
     return found
 
 
 def renyi(events: Events, order: float) -> float:
     """Return the Rényi divergence of all events together, by Theorems A and B."""
-    if _some(events, "NonPrivate"):
-        return math.inf
     return float(_divergence(events, np.array([order - 1.0]))[0])
+
+
+def distance(events: Events) -> float:
+    """Return how far all samplers together may be from the proofs' (section 6)."""
+    each = [e["distance"] * e["times"] for e in _some(events, "Approximate")]
+    searches = _some(events, "RepeatAndSelect")
+    each += [e["times"] * e["mean"] * max(distance(run) for run in e["runs"]) for e in searches]
+    return math.fsum(each)
+
+
+# -- section 14: runs that were chosen one after the other ------------------------------------
+
+
+def filtered(
+    divergences: Sequence[float],
+    distances: Sequence[float],
+    epsilon_: float,
+    delta: float,
+    order: float,
+) -> float:
+    """Return what the filter of a grant (ε, δ) compares with ε, from each run's worst agent."""
+    if math.fsum(distances) * (1.0 + math.exp(min(epsilon_, 700.0))) > SAMPLER_SHARE * delta:
+        return math.inf
+    inner = math.log(delta) + math.log1p(-SAMPLER_SHARE)
+    lam = order - 1.0
+    return max(
+        math.fsum(divergences) + math.log(lam) - math.log(order) * (1.0 + 1.0 / lam) - inner / lam,
+        0.0,
+    )
 
 
 # -- sections 2, 3 and 7: order by order ------------------------------------------------------
@@ -80,7 +108,8 @@ def _converted(events: Events, lam: Vector, delta: float) -> Vector:
 def _divergence(events: Events, lam: Vector) -> Vector:
     total = np.zeros_like(lam)
     for event in events:
-        total = total + event["times"] * _one(event, lam)
+        if event["times"]:
+            total = total + event["times"] * _one(event, lam)
     return total
 
 
@@ -91,7 +120,9 @@ def _one(event: Mapping[str, Any], lam: Vector) -> Vector:
         return np.minimum(_theorem_a(event, lam), _theorem_b(event, lam))
     if event["event"] == "Pure":
         return _randomised_response(event["epsilon"], lam)
-    return np.zeros_like(lam)
+    if event["event"] == "RepeatAndSelect":
+        return _best_of_several(event, lam)
+    return np.full_like(lam, math.inf if event["event"] == "NonPrivate" else 0.0)
 
 
 def _theorem_a(event: Mapping[str, Any], lam: Vector) -> Vector:
@@ -141,6 +172,30 @@ def _randomised_response(each: float, lam: Vector) -> Vector:
     forth, back = log_q + (1.0 + lam) * each, log_q - lam * each
     exact = np.maximum(forth, back) + np.log1p(np.exp(-np.abs(forth - back)))
     return np.asarray(np.minimum(np.minimum(exact / lam, each), (1.0 + lam) * each**2 / 2.0))
+
+
+# -- section 15: the best of a random number of runs ------------------------------------------
+
+
+def _best_of_several(event: Mapping[str, Any], lam: Vector) -> Vector:
+    """R(α) + log E[K]/λ + (1+η)·min over α̂ of [(1−1/α̂)·R(α̂) − log γ/α̂], R the dearest run's."""
+    second = np.array(SECOND_ORDERS)
+    log_rate = _log_stopping_rate(event["mean"], event["shape"])
+    runs = event["runs"]
+    dearest = np.max([_divergence(run, second) for run in runs], axis=0)
+    least = float(((second * dearest - log_rate) / (1.0 + second)).min())
+    own = np.max([_divergence(run, lam) for run in runs], axis=0)
+    return np.asarray(own + math.log(event["mean"]) / lam + (1.0 + event["shape"]) * least)
+
+
+def _log_stopping_rate(mean: float, shape: float) -> float:
+    """Return log γ with E[K] = mean, by bisection on x = −log γ: E[K] grows with x."""
+
+    def log_mean(x: float) -> float:
+        each = x if shape == 0.0 else -math.expm1(-shape * x) / shape
+        return math.log(-math.expm1(-x)) + x - math.log(each)
+
+    return -_least(lambda x: x > 0.0 and log_mean(x) >= math.log(mean)) if mean > 1.0 else 0.0
 
 
 # -- section 4: the run as one Gaussian mechanism ---------------------------------------------
@@ -236,10 +291,27 @@ def _require_known(event: Mapping[str, Any]) -> None:
     wanted = FIELDS.get(event.get("event", ""))
     if wanted is None or set(event) != wanted | {"event", "times"}:
         raise ValueError(f"an event of no known kind: {dict(event)!r}")
-    for name in wanted | {"times"}:
-        value = event[name]
-        whole = name in ("times", "records", "span")
-        if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
-            raise ValueError(f"{name} = {value!r} of an event is not a number")
-        if not (0.0 <= value < math.inf) or (name in ("records", "span") and value < 1):
-            raise ValueError(f"{name} = {value!r} of an event is out of range")
+    for name in (wanted | {"times"}) - {"runs"}:
+        _require_number(name, event[name])
+    if "runs" in wanted:
+        _require_runs(event["runs"])
+
+
+def _require_number(name: str, value: Any) -> None:
+    whole = name in ("times", "records", "span")
+    if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+        raise ValueError(f"{name} = {value!r} of an event is not a number")
+    least = 1.0 if name in ("records", "span", "mean") else 0.0
+    if not least <= value < math.inf:
+        raise ValueError(f"{name} = {value!r} of an event is out of range")
+
+
+def _require_runs(runs: Any) -> None:
+    """Each run of a search is a list of events; a search within a search is none of ours."""
+    if not isinstance(runs, Sequence) or not runs:
+        raise ValueError("an event that is the best of runs names none")
+    for run in runs:
+        for event in run:
+            if not isinstance(event, Mapping) or event.get("event") == "RepeatAndSelect":
+                raise ValueError(f"an event of no known kind in a run: {event!r}")
+            _require_known(event)

@@ -24,16 +24,15 @@ KINDS: dict[str, type[Event]] = {
 
 def to_plain(tally: Tally) -> list[dict[str, Any]]:
     """Return one entry per event: its kind, its public constants, and how often it may happen."""
-    return [
-        {"event": type(event).__name__, **_constants(event), "times": times}
-        for event, times in tally.counts
-    ]
+    return [{**event_to_plain(event), "times": times} for event, times in tally.counts]
 
 
-def _constants(event: Event) -> dict[str, Any]:
+def event_to_plain(event: Event) -> dict[str, Any]:
+    """Return one event's kind and constants."""
+    constants = asdict(event)
     if isinstance(event, RepeatAndSelect):
-        return {**vars(event), "runs": [to_plain(run) for run in event.runs]}
-    return asdict(event)
+        constants = {**vars(event), "runs": [to_plain(run) for run in event.runs]}
+    return {"event": type(event).__name__, **constants}
 
 
 def from_plain(entries: Sequence[dict[str, Any]]) -> Tally:

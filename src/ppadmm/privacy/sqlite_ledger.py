@@ -10,12 +10,11 @@ docs/ledger.md has the format and what is promised.
 """
 
 import getpass
-import os
 import secrets
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,33 +22,39 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ppadmm import __version__
+from ppadmm import __version__, checks
 from ppadmm.errors import BudgetError, InputError, LedgerError
 from ppadmm.privacy import accountant, canonical
+from ppadmm.privacy.accounts import cost, refusal
 from ppadmm.privacy.books import (
     FORMAT,
     Body,
     Books,
-    Refused,
     Run,
     charge_to_plain,
+    reserved_by,
     reserved_to_plain,
     tally_of,
 )
 from ppadmm.privacy.calibration import Budget
+from ppadmm.privacy.chain import GENESIS, Head, Row, follow
 from ppadmm.privacy.events import Charge, Tally
+from ppadmm.privacy.filters import RULES, rule_for
 from ppadmm.privacy.ledger import Lost, Past, Sent
+from ppadmm.privacy.ledger_files import (
+    APPLICATION,
+    Lock,
+    connect,
+    connect_to_read,
+    reserve_name,
+    spoken,
+)
+from ppadmm.privacy.ledger_files import lock as lock_run
 from ppadmm.privacy.totals import together
 from ppadmm.typing import Array
 
 Reservations: TypeAlias = Sequence[tuple[int, Sequence[tuple[Charge, int]]]]
 """The number of each agent with the most that a run may cost it."""
-APPLICATION = 0x7070_4C31
-"""SQLite's application_id of our files: "ppL1"."""
-GENESIS = "0" * 64
-"""What the first entry has for a previous hash."""
-WAIT = 30.0
-"""Seconds to wait for another process to end its transaction."""
 TABLES = ("entries", "payloads", "secrets")
 SCHEMA = (
     "CREATE TABLE entries (seq INTEGER PRIMARY KEY, body BLOB NOT NULL, hash TEXT NOT NULL)",
@@ -62,26 +67,6 @@ SCHEMA = (
         for verb in ("UPDATE", "DELETE")
     ),
 )
-ALL = "SELECT seq, body, hash, bytes FROM entries LEFT JOIN payloads USING (seq) ORDER BY seq"
-ORPHAN = "SELECT min(seq) FROM payloads WHERE seq NOT IN (SELECT seq FROM entries)"
-
-
-@dataclass(frozen=True)
-class Head:
-    """How many entries there are and the hash of the last: it stands for all of them."""
-
-    count: int
-    hash: str
-
-
-@dataclass(frozen=True)
-class Row:
-    """An entry as it is stored, with the bytes beside it if it is a release."""
-
-    seq: int
-    body: bytes
-    hash: str
-    payload: bytes | None = None
 
 
 class SqliteLedger:
@@ -100,7 +85,7 @@ class SqliteLedger:
         """Make a new ledger file, readable by its owner only."""
         if not owner.strip():
             raise InputError("Expected the name of the data owner, got an empty one.")
-        _reserve_name(path)
+        reserve_name(path)
         ledger = cls(path, connect(path))
         with ledger._transaction():
             for statement in (*SCHEMA, f"PRAGMA application_id = {APPLICATION}"):
@@ -118,8 +103,8 @@ class SqliteLedger:
             raise LedgerError(
                 f"There is no ledger {str(path)!r}; make one with: ppadmm ledger new {path}"
             )
-        with _spoken(path):
-            _connect_to_read(path).close()
+        with spoken(path):
+            connect_to_read(path).close()
         ledger = cls(path, connect(path))
         ledger.refresh()
         return ledger
@@ -157,14 +142,21 @@ class SqliteLedger:
 
     # -- writing ------------------------------------------------------------------------------
 
-    def grant(self, dataset: str, budget: Budget, by: str = "", note: str = "") -> None:
-        """Say what all runs on a data set may cost together; replaces an earlier grant."""
+    def grant(
+        self, dataset: str, budget: Budget, by: str = "", note: str = "", rule: str = "adaptive"
+    ) -> None:
+        """Say what all runs on a data set may cost together; replaces an earlier grant.
+
+        `rule` is adaptive, or planned if all runs were fixed before the first
+        (`ppadmm.privacy.filters`).
+        """
         if not dataset.strip():
             raise InputError("Expected the name of a data set, got an empty one.")
         with self._transaction():
             self._append(
                 "grant", dataset=dataset, epsilon=float(budget.epsilon),
                 delta=float(budget.delta), by=by or user(), note=note,
+                rule=rule_for(checks.one_of("rule", rule, RULES), budget).to_plain(),
             )  # fmt: skip
 
     def name_of(self, fingerprint: bytes) -> str | None:
@@ -186,7 +178,7 @@ class SqliteLedger:
         number of each agent with what it reserves.
         """
         run = secrets.token_hex(8)
-        lock = _lock(self.path, run)
+        lock = lock_run(self.path, run)
         try:
             self._reserve(run, dataset, fingerprint, spec, agents)
         except BaseException:
@@ -208,21 +200,29 @@ class SqliteLedger:
             )  # fmt: skip
 
     def resume_run(self, dataset: str, fingerprint: bytes, spec: str) -> "RunLedger":
-        """Take up the last run with these records and settings that did not end."""
+        """Take up the last run with these records and settings that did not end.
+
+        If there is none, the last that finished: all of it is there, nothing is drawn or charged.
+        """
         with self._transaction():
             commitment = self._commitment(fingerprint)
-        for run in reversed(self._books.counted(dataset)):
-            same = run.body["spec"] == spec and run.body["commitment"] == commitment
-            if same and run.outcome is None:
-                return RunLedger(self, run.run, _lock(self.path, run.run))
+        alike = [
+            run
+            for run in reversed(self._books.counted(dataset))
+            if run.body["spec"] == spec and run.body["commitment"] == commitment
+        ]
+        for outcome in (None, "finished"):
+            for run in alike:
+                if run.outcome == outcome:
+                    return RunLedger(self, run.run, lock_run(self.path, run.run))
         raise LedgerError(
-            f"No unfinished run in {str(self.path)!r} has these records and settings; leave out "
-            "--resume to start a new one."
+            f"No run in {str(self.path)!r} that could be resumed has these records and settings; "
+            "leave out --resume to start a new one."
         )
 
     def abandon(self, run: str, note: str = "") -> None:
         """End a run that no process is working on; what it reserved stays spent if it charged."""
-        with _lock(self.path, run), self._transaction():
+        with lock_run(self.path, run), self._transaction():
             self._append("end", run=run, outcome="abandoned", note=note)
 
     # -- inside a transaction -----------------------------------------------------------------
@@ -230,7 +230,7 @@ class SqliteLedger:
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         """Hold the only right to write, with all entries read; all is written or nothing."""
-        with _spoken(self.path):
+        with spoken(self.path):
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 self._read_on()
@@ -299,17 +299,17 @@ class SqliteLedger:
                 f"No budget is granted for {dataset!r} in {str(self.path)!r}; grant one with: "
                 f"ppadmm ledger grant {self.path} {dataset} --epsilon ε --delta δ"
             )
-        tallies = [tally_of(Counter(dict(most))) for _, most in agents]
-        total = _total(self._books, dataset, tallies)
+        tallies = [tally_of(reserved_by(most)) for _, most in agents]
+        total = cost(self._books, dataset, tallies)
         if total > grant["epsilon"]:
-            raise BudgetError(_refusal(self._books, dataset, total))
+            raise BudgetError(refusal(self._books, dataset, total, tallies))
         return total, together([tallies], grant["delta"]).epsilon
 
 
 class RunLedger:
     """One run's part of a ledger, locked for this process until it is closed."""
 
-    def __init__(self, ledger: SqliteLedger, run: str, lock: "_Lock") -> None:
+    def __init__(self, ledger: SqliteLedger, run: str, lock: Lock) -> None:
         self.ledger = ledger
         self.run = run
         self._lock = lock
@@ -319,14 +319,16 @@ class RunLedger:
         """What was booked for this run."""
         return self.ledger.books.runs[self.run]
 
-    def agent(self, number: int) -> "AgentLedger":
-        """Return the ledger of one agent of this run."""
-        return AgentLedger(self, number)
+    def agent(self, number: int, part: "Part | None" = None) -> "AgentLedger":
+        """Return the ledger of one agent of this run, or of a part of it."""
+        most = self.state.reserved[number] if part is None else reserved_by(part.most)
+        return AgentLedger(self, number, most, part)
 
     def end(self, outcome: str = "finished", note: str = "") -> None:
-        """Close the run: nothing more can be charged to it."""
+        """Close the run, if it is not: nothing more can be charged to it."""
         with self.ledger._transaction():
-            self.ledger._append("end", run=self.run, outcome=outcome, note=note)
+            if self.state.outcome is None:
+                self.ledger._append("end", run=self.run, outcome=outcome, note=note)
         self._lock.remove()
 
     def close(self) -> None:
@@ -334,13 +336,26 @@ class RunLedger:
         self._lock.close()
 
 
+@dataclass(frozen=True)
+class Part:
+    """One agent's part of a run that is several: a name, its rounds there, the most it may cost."""
+
+    name: str
+    rounds: range
+    most: tuple[tuple[Charge, int], ...]
+
+
 class AgentLedger:
     """What an agent sees of a run's ledger: the protocol `Ledger`, on disk."""
 
-    def __init__(self, run: RunLedger, number: int) -> None:
+    def __init__(
+        self, run: RunLedger, number: int, most: Counter[Charge], part: Part | None = None
+    ) -> None:
         self._run = run
         self._ledger = run.ledger
         self._number = number
+        self._most = most
+        self._part = part
         self._round = 0
         self._lost = False
 
@@ -351,7 +366,7 @@ class AgentLedger:
 
     def reserve(self, run: Iterable[tuple[Charge, int]]) -> None:
         """Check that the run was reserved as it is now about to be made."""
-        if Counter(dict(run)) != self._run.state.reserved[self._number]:
+        if reserved_by(run) != self._most:
             raise BudgetError(
                 f"Agent {self._number} is about to make another run than was reserved as "
                 f"{self._run.run}; start a new one. Nothing was released."
@@ -359,8 +374,8 @@ class AgentLedger:
 
     def past(self, round_: int) -> Past:
         """Begin a round; return what an earlier process sent in it, or that its charge is lost."""
-        self._round = round_
-        place = (self._number, round_)
+        self._round = round_ if self._part is None else self._part.rounds[round_]
+        place = (self._number, self._round)
         if (found := self._run.state.releases.get(place)) is not None:
             return decode(self._stored(*found))
         self._lost = place in self._run.state.open_charges
@@ -392,20 +407,28 @@ class AgentLedger:
         return None if found is None else np.frombuffer(found, dtype="<f8").copy()
 
     @property
+    def most(self) -> list[tuple[Charge, int]]:
+        """What was reserved, charge by charge."""
+        return list(self._most.items())
+
+    @property
     def spent(self) -> Tally:
         """All that was charged so far."""
-        return tally_of(self._run.state.charged[self._number])
+        if self._part is None:
+            return tally_of(self._run.state.charged[self._number])
+        return tally_of(self._run.state.charged_in(self._number, self._part.rounds))
 
     @property
     def reserved(self) -> Tally:
         """The most that the run may cost."""
-        return tally_of(self._run.state.reserved[self._number])
+        return tally_of(self._most)
 
     def _place(self) -> dict[str, Any]:
         return {"run": self._run.run, "agent": self._number, "round": self._round}
 
     def _secret(self, name: str) -> str:
-        return f"run/{self._run.run}/{self._number}/{name}"
+        part = "" if self._part is None else f"{self._part.name}/"
+        return f"run/{self._run.run}/{self._number}/{part}{name}"
 
     def _stored(self, seq: int, body: Body) -> bytes:
         query = "SELECT bytes FROM payloads WHERE seq = ?"
@@ -416,94 +439,6 @@ class AgentLedger:
                 "missing or changed; nothing was sent."
             )
         return bytes(found[0])
-
-
-# -- the chain --------------------------------------------------------------------------------
-
-
-def follow(
-    books: Books, head: Head, row: Row, error: type[LedgerError | BudgetError] = LedgerError
-) -> Head:
-    """Return the head after `row`, taken into the books, or raise `error` naming it."""
-    try:
-        _require_link(head, row)
-        books.take(canonical.loads(row.body))
-    except (Refused, ValueError) as why:
-        what = "Refused" if error is BudgetError else f"Entry {head.count + 1} is bad"
-        raise error(f"{what}: {why}.") from None
-    return Head(row.seq, row.hash)
-
-
-def _require_link(head: Head, row: Row) -> None:
-    if row.seq != head.count + 1:
-        raise ValueError(f"it is missing, the next one is {row.seq}")
-    if not isinstance(row.body, bytes):
-        raise ValueError("its content is not bytes")
-    body = canonical.loads(row.body)
-    if not isinstance(body, dict) or body.get("seq") != row.seq:
-        raise ValueError("it carries another number")
-    if body.get("previous") != head.hash:
-        raise ValueError("it does not follow from the one before it")
-    if canonical.digest(row.body) != row.hash:
-        raise ValueError("its hash is not that of its content")
-
-
-def read_rows(path: Path) -> list[Row]:
-    """Read all entries of a ledger file without writing to it."""
-    if not path.is_file():
-        raise LedgerError(f"There is no ledger {str(path)!r}.")
-    with _spoken(path), closing(_connect_to_read(path)) as db:
-        rows = [Row(*row) for row in db.execute(ALL)]
-        orphan = db.execute(ORPHAN).fetchone()[0]
-    if orphan is not None:
-        raise LedgerError(
-            f"Entry {orphan} is bad: it is missing, while the bytes of its release are there."
-        )
-    return rows
-
-
-def verify(rows: Iterable[Row], head: str | None = None) -> tuple[Books, Head]:
-    """Check every entry and the bytes of every release; raise `LedgerError` naming the first bad.
-
-    What was cut off at the end cannot be seen from what is left: `head`, a hash that was noted
-    elsewhere or is in a certificate, shows it.
-    """
-    books, last, known = Books(), Head(0, GENESIS), head is None
-    for row in rows:
-        before = last
-        last = follow(books, last, row)
-        known = known or last.hash == head
-        _require_payload(row)
-        _require_sum(books, before.count + 1, canonical.loads(row.body))
-    if not last.count:
-        raise LedgerError("Entry 1 is bad: it is missing; the ledger is empty.")
-    if not known:
-        raise LedgerError(
-            f"No entry has the hash {head}: the ledger was cut off or exchanged, or it is an old "
-            f"copy; it ends with entry {last.count}."
-        )
-    return books, last
-
-
-def _require_payload(row: Row) -> None:
-    body = canonical.loads(row.body)
-    found = None if row.payload is None else canonical.digest(row.payload)
-    if found != body.get("digest"):
-        raise LedgerError(
-            f"Entry {row.seq} is bad: the bytes of its release are missing or changed."
-        )
-
-
-def _require_sum(books: Books, seq: int, body: Body) -> None:
-    """Work out again what was reserved, if this version's accountant did it."""
-    if body["kind"] != "reserve" or body["accountant"] != accountant.VERSION:
-        return
-    total = cost(books, body["dataset"])
-    if total > body["total"] * (1.0 + 1e-9) or total > books.grants[body["dataset"]]["epsilon"]:
-        raise LedgerError(
-            f"Entry {seq} is bad: it says that all runs cost ε = {body['total']:.6g}, but they "
-            f"cost ε = {total:.6g}."
-        )
 
 
 # -- bytes ------------------------------------------------------------------------------------
@@ -540,134 +475,3 @@ def user() -> str:
 
 def _floats(values: Array) -> bytes:
     return np.ascontiguousarray(values, dtype="<f8").tobytes()
-
-
-# -- sums -------------------------------------------------------------------------------------
-
-
-def cost(books: Books, dataset: str) -> float:
-    """Return the ε of all runs that count, at the δ that was granted."""
-    return _total(books, dataset, [])
-
-
-def _total(books: Books, dataset: str, more: list[Tally]) -> float:
-    runs = [run.tallies for run in books.counted(dataset)] + ([more] if more else [])
-    if not runs:
-        return 0.0
-    return together(runs, books.grants[dataset]["delta"]).epsilon
-
-
-def _refusal(books: Books, dataset: str, total: float) -> str:
-    grant = books.grants[dataset]
-    spent = [
-        f"run {run.run} by {run.body['by']} on {run.body['time'][:10]}: {run.body['epsilon']:.4g}"
-        + ("" if run.outcome == "finished" else f" ({run.outcome or 'not finished'})")
-        for run in books.counted(dataset)
-    ]
-    return (
-        f"With this run {dataset!r} would cost ε = {total:.4g} at δ = {grant['delta']:g} in all, "
-        f"but ε = {grant['epsilon']:g} is granted (by {grant['by']}); "
-        f"spent: {'; '.join(spent) or 'nothing yet'}. Nothing was released."
-    )
-
-
-# -- files ------------------------------------------------------------------------------------
-
-
-def connect(path: Path) -> sqlite3.Connection:
-    """Open a file for writing so that what is committed is on disk."""
-    with _spoken(path):
-        db = sqlite3.connect(path, timeout=WAIT, isolation_level=None)
-        mode = db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-        db.execute("PRAGMA synchronous = FULL")
-    if mode != "wal":
-        raise LedgerError(
-            f"{str(path)!r} lies on a file system without shared memory (write-ahead log refused); "
-            "keep ledgers on a local disk."
-        )
-    return db
-
-
-def _connect_to_read(path: Path) -> sqlite3.Connection:
-    """Open a file for reading; one in a folder that cannot be written to, too."""
-    uri = path.absolute().as_uri()
-    db = sqlite3.connect(f"{uri}?mode=ro", uri=True, timeout=WAIT)
-    try:
-        db.execute("SELECT 1 FROM sqlite_master").fetchone()
-    except sqlite3.OperationalError:
-        db.close()
-        if path.with_name(path.name + "-wal").exists():
-            raise
-        db = sqlite3.connect(f"{uri}?immutable=1", uri=True)
-    try:
-        if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
-            raise LedgerError(f"{str(path)!r} is not a ledger of ppadmm.")
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def _reserve_name(path: Path) -> None:
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    except FileExistsError:
-        raise LedgerError(f"{str(path)!r} exists already; choose another name.") from None
-    except OSError as error:
-        raise LedgerError(f"Cannot make {str(path)!r}: {error.strerror or error}.") from None
-
-
-class _Lock:
-    """The right to work on one run, held by a transaction on a file of its own.
-
-    It ends with the process, however that ends.
-    """
-
-    def __init__(self, path: Path, db: sqlite3.Connection) -> None:
-        self._path, self._db = path, db
-
-    def close(self) -> None:
-        """Let go."""
-        self._db.close()
-
-    def remove(self) -> None:
-        """Let go for good: the run has ended, so whoever takes the lock can do nothing with it."""
-        self.close()
-        with suppress(OSError):
-            self._path.unlink()
-
-    def __enter__(self) -> "_Lock":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.remove()
-
-
-def _lock(ledger: Path, run: str) -> _Lock:
-    path = ledger.with_name(f"{ledger.name}-run-{run}")
-    db = sqlite3.connect(path, timeout=0.0, isolation_level=None)
-    try:
-        db.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError as error:
-        db.close()
-        if "locked" not in str(error):
-            raise LedgerError(f"Cannot lock run {run} with {str(path)!r}: {error}.") from None
-        raise LedgerError(
-            f"Another process is working on run {run} of {str(ledger)!r}; wait for it to end."
-        ) from None
-    return _Lock(path, db)
-
-
-@contextmanager
-def _spoken(path: Path) -> Iterator[None]:
-    """Turn what SQLite says into one sentence."""
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        if "locked" in str(error) or "busy" in str(error):
-            raise LedgerError(
-                f"Another process has been writing to {str(path)!r} for {WAIT:g} s; try again."
-            ) from None
-        raise LedgerError(f"Cannot use the ledger {str(path)!r}: {error}.") from None
-    except sqlite3.DatabaseError as error:
-        raise LedgerError(f"The ledger {str(path)!r} is damaged: {error}.") from None

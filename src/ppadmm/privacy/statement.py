@@ -22,7 +22,11 @@ CAVEATS = (
 
 @dataclass(frozen=True)
 class Statement:
-    """What may be claimed about a run, and what may not."""
+    """What may be claimed about a run, and what may not.
+
+    `claims` are what each agent's noise was calibrated for, `epsilons` what is proven for it; the
+    run's are the largest of them.
+    """
 
     private: bool
     not_private_because: tuple[str, ...]
@@ -34,15 +38,30 @@ class Statement:
     theorem: str | None
     accountant: str
     calibration: str
-    claimed_epsilon: float | None
+    claims: tuple[float | None, ...]
     releases: tuple[int, ...]
     noise_source: str
     warnings: tuple[str, ...]
     caveats: tuple[str, ...] = CAVEATS
 
+    @property
+    def claimed_epsilon(self) -> float | None:
+        """What the noise was calibrated for; None without noise."""
+        return max((claim for claim in self.claims if claim is not None), default=None)
+
+    @property
+    def claims_hold(self) -> bool | None:
+        """Whether every agent's claim is proven; None without noise."""
+        if self.claimed_epsilon is None:
+            return None
+        pairs = zip(self.claims, self.epsilons, strict=True)
+        return all(
+            claim is not None and proven is not None and proven <= claim for claim, proven in pairs
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, fit for JSON."""
-        return asdict(self)
+        return {**asdict(self), "claimed_epsilon": self.claimed_epsilon}
 
     def text(self) -> str:
         """Return the statement as a few sentences."""

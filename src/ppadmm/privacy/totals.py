@@ -13,7 +13,7 @@ from dataclasses import fields, replace
 
 from ppadmm.privacy import accountant
 from ppadmm.privacy.accountant import Bound
-from ppadmm.privacy.events import Event, Tally
+from ppadmm.privacy.events import Event, RepeatAndSelect, Tally
 
 MOST_SUMS = 256
 """Choices that are tried one by one; beyond, a run is replaced by an upper bound of its agents."""
@@ -57,7 +57,9 @@ def _envelope(agents: Sequence[Tally]) -> Tally:
     largest of each will do where the tallies are alike, and their sum always does.
     """
     shapes = {tuple(type(event) for event, _ in tally.counts) for tally in agents}
-    if len(shapes) > 1:
+    if len(agents) == 1:
+        return agents[0]
+    if len(shapes) > 1 or any(RepeatAndSelect in shape for shape in shapes):
         return _summed(agents)
     columns = zip(*(tally.counts for tally in agents), strict=True)
     return Tally(tuple((_largest([e for e, _ in c]), max(k for _, k in c)) for c in columns))

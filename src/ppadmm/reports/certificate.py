@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from ppadmm.errors import CertificateError, InputError
 from ppadmm.privacy import certificate as certificates
 from ppadmm.privacy.certificate import NOT_PROVEN, Verdict
-from ppadmm.privacy.sqlite_ledger import now, read_rows
-from ppadmm.privacy.sqlite_ledger import verify as verify_ledger
+from ppadmm.privacy.chain import read_rows
+from ppadmm.privacy.chain import verify as verify_ledger
+from ppadmm.privacy.sqlite_ledger import now
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -1,5 +1,6 @@
 """The numbers of a report, worked out from a saved run. Words and pictures are made elsewhere."""
 
+import json
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -71,6 +72,7 @@ class Figures:
         self.run, self.result, self.model = run, run.result, run.model
         self.spec: dict[str, Any] = run.result["spec"]
         self.statement: dict[str, Any] = run.result["statement"]
+        self.search: dict[str, Any] | None = run.result.get("search")
 
     @property
     def pooled(self) -> bool:
@@ -110,6 +112,8 @@ class Figures:
     def _budget(self, i: int) -> float | None:
         if self.statement["claimed_epsilon"] is None:
             return None
+        if claims := self.statement.get("claims"):  # earlier versions wrote none
+            return float(claims[i if len(claims) > 1 else 0])
         each = self.spec["epsilons"]
         return float(self.spec["epsilon"] if each is None else each[i])
 
@@ -246,7 +250,11 @@ def _entries(agents: tuple[int, ...], book: dict[str, Any]) -> list[Entry]:
         Entry(
             agents=agents,
             event=entry["event"],
-            constants={k: v for k, v in entry.items() if k not in ("event", "times")},
+            constants={
+                k: len(v) if isinstance(v, list) else v
+                for k, v in entry.items()
+                if k not in ("event", "times")
+            },
             reserved=entry["times"],
             spent=booked.get(_key(entry), 0),
         )
@@ -254,9 +262,8 @@ def _entries(agents: tuple[int, ...], book: dict[str, Any]) -> list[Entry]:
     ]
 
 
-def _key(entry: dict[str, Any]) -> tuple[Any, ...]:
-    constants = sorted((k, v) for k, v in entry.items() if k not in ("event", "times"))
-    return (entry["event"], *constants)
+def _key(entry: dict[str, Any]) -> str:
+    return json.dumps({k: v for k, v in entry.items() if k != "times"}, sort_keys=True)
 
 
 def _values(value: object) -> tuple[float, ...]:

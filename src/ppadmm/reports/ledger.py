@@ -2,8 +2,10 @@
 
 from typing import Any
 
-from ppadmm.privacy.books import Books, Run
-from ppadmm.privacy.sqlite_ledger import Head, cost
+from ppadmm.privacy.accounts import cost
+from ppadmm.privacy.books import Body, Books, Run
+from ppadmm.privacy.chain import Head
+from ppadmm.privacy.filters import rule_of
 
 
 def ledger_dict(books: Books, head: Head) -> dict[str, Any]:
@@ -23,11 +25,15 @@ def _dataset(books: Books, name: str) -> dict[str, Any]:
     return {
         "dataset": name,
         "commitments": [c for c, owner in books.commitments.items() if owner == name],
-        "granted": grant
-        and {k: grant[k] for k in ("epsilon", "delta", "by", "note", "time", "seq")},
+        "granted": grant and _grant(grant),
         "spent": cost(books, name),
         "runs": [_run(run) for run in runs],
     }
+
+
+def _grant(grant: Body) -> dict[str, Any]:
+    told = {k: grant[k] for k in ("epsilon", "delta", "by", "note", "time", "seq")}
+    return {**told, "rule": rule_of(grant).to_plain()}
 
 
 def _run(run: Run) -> dict[str, Any]:
@@ -65,7 +71,8 @@ def _dataset_lines(dataset: dict[str, Any]) -> list[str]:
     note = f": {grant['note']}" if grant["note"] else ""
     return [
         f"{dataset['dataset']}: ε = {dataset['spent']:.4g} of {grant['epsilon']:g} spent, at "
-        f"δ = {grant['delta']:g} (granted by {grant['by']} on {grant['time'][:10]}{note})",
+        f"δ = {grant['delta']:g} ({grant['rule']['name']} rule; granted by {grant['by']} on "
+        f"{grant['time'][:10]}{note})",
         *(f"  {_run_line(run)}" for run in dataset["runs"]),
     ]
 
@@ -85,5 +92,6 @@ def booked_lines(entry: dict[str, Any] | None) -> list[str]:
     return [
         f"Booked: run {entry['run']} of ledger {entry['ledger']} ({entry['owner']}); all "
         f"{entry['runs']} runs on {entry['dataset']!r} together cost ε = {entry['spent']:.4g} of "
-        f"{entry['granted']:g} at δ = {entry['delta']:g}. Head {entry['count']}: {entry['head']}."
+        f"{entry['granted']:g} at δ = {entry['delta']:g} ({entry['rule']} rule). Head "
+        f"{entry['count']}: {entry['head']}."
     ]

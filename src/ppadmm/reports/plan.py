@@ -14,7 +14,7 @@ from ppadmm.algorithms import recipe_named
 from ppadmm.errors import InputError
 from ppadmm.experiments.plan import Change, Forecast, Plan
 from ppadmm.privacy.statement import UNITS
-from ppadmm.reports.html import NAMES, content_hash, percent, precise_percent, signed, templates
+from ppadmm.reports.html import NAMES, content_hash, signed, templates
 from ppadmm.reports.svg import Mark, Series, line_chart, short
 from ppadmm.reports.tables import WIDTH, fill, table
 from ppadmm.reports.text import NOISES
@@ -127,7 +127,8 @@ def _span(counts: Sequence[int]) -> str:
 def _errors(plan: Plan) -> list[tuple[str, str]]:
     low, high = min(plan.non_private), max(plan.non_private)
     quiet = f"{median(plan.non_private):.4f}   (populations: {low:.4f} to {high:.4f})"
-    rows = [("without privacy", quiet), ("commonest class", f"{median(plan.majority):.4f}")]
+    naming = f"{median(plan.majority):.4f}   (error of always naming it)"
+    rows = [("without privacy", quiet), ("commonest class", naming)]
     if (ends := plan.expected.range) is None:
         return rows
     words = f"{plan.expected.median:.4f}   (four of five simulated runs: {_ends(ends)})"
@@ -233,9 +234,9 @@ def curve_picture(plan: Plan) -> Markup | None:
         "Expected test error by ε",
         [Series("median", x, [point.median or 0.0 for point in points])],
         ("ε", "test error"),
-        marks=[Mark(f"without privacy {percent(level)}", level)],
+        marks=[Mark(f"without privacy {level:.4f}", level)],
         log=(True, False),
-        spell=(short, precise_percent),
+        spell=(short, short),
         band=(
             Series("lower end", x, [a for a, _ in ends]),
             Series("upper end", x, [b for _, b in ends]),

@@ -18,7 +18,7 @@ COVERED = (
     "format", "version", "started", "algorithm", "calibration", "epsilon", "delta",
     "epsilon_proven", "adjacency", "private", "not_private_because", "warnings", "agents", "graph",
     "records", "features", "parameters", "classes", "loss", "agent_names", "partition", "rounds",
-    "eta", "beta", "releases", "noise", "ledger", "booked", "spec", "statement",
+    "eta", "beta", "releases", "noise", "ledger", "booked", "spec", "search", "statement",
 )  # fmt: skip
 """What of result.json is public or follows from releases; all the rest is a local diagnostic."""
 COVERED_OF_MODEL = (

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
 from markupsafe import Markup, escape
 
 WIDTH, HEIGHT = 420, 260
@@ -146,7 +147,7 @@ def line_chart(
         (WIDTH, HEIGHT),
         _band(*band, x, y) if band else "",
         _frame(x, y, labels, spell),
-        *(_mark(mark, x, y) for mark in marks),
+        *(_mark(mark, x, y, series) for mark in marks),
         *(_line(line, x, y, k + 1) for k, line in enumerate(series)),
         _legend([line.name for line in series]) if len(series) > 1 else "",
         *_tips(told, x, y, labels, spell),
@@ -205,15 +206,27 @@ def _line(line: Series, x: Axis, y: Axis, k: int) -> Markup:
     return tag("polyline", points=" ".join(points), class_=f"line s{k}")
 
 
-def _mark(mark: Mark, x: Axis, y: Axis) -> Markup:
+def _mark(mark: Mark, x: Axis, y: Axis, series: Sequence[Series]) -> Markup:
     if mark.x is None:
         level = tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y(mark.y), y2=y(mark.y), class_="level")
-        words = tag("text", mark.words, x=WIDTH - RIGHT, y=y(mark.y) - 5, class_="note end")
+        at = y(mark.y) + (14 if _runs_just_above(mark, x, y, series) else -5)
+        words = tag("text", mark.words, x=WIDTH - RIGHT, y=at, class_="note end")
         return tag("g", level, words)
     side = "end" if x(mark.x) > 0.8 * WIDTH else ""
     at = x(mark.x) + (-8 if side else 8)
     point = tag("circle", cx=x(mark.x), cy=y(mark.y), r=4.5, class_="point")
     return tag("g", point, tag("text", mark.words, x=at, y=y(mark.y) - 8, class_=f"note {side}"))
+
+
+def _runs_just_above(mark: Mark, x: Axis, y: Axis, series: Sequence[Series]) -> bool:
+    """Say whether a line would cross the words over a level, which stand at its right end."""
+    end = WIDTH - RIGHT
+    under = np.linspace(end - 6.5 * len(mark.words), end, 20)
+    heights = [
+        y(mark.y) - np.interp(under, [x(a) for a in line.x], [y(b) for b in line.y])
+        for line in series
+    ]
+    return any(((h >= 0.0) & (h < 20.0)).any() for h in heights)
 
 
 def _legend(names: Sequence[str]) -> Markup:

@@ -1,0 +1,153 @@
+"""The chain of a ledger's entries: each holds the hash of the one before it.
+
+`follow` is one step of it, on writing and on reading; `verify` checks a whole ledger, the bytes of
+every release and the sum of every reservation.
+"""
+
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from ppadmm.errors import BudgetError, LedgerError
+from ppadmm.privacy import accountant, canonical, recompute
+from ppadmm.privacy.accounts import cost
+from ppadmm.privacy.books import Body, Books, Refused, Run
+from ppadmm.privacy.filters import rule_of
+from ppadmm.privacy.ledger_files import connect_to_read, spoken
+from ppadmm.privacy.record import to_plain
+
+GENESIS = "0" * 64
+"""What the first entry has for a previous hash."""
+ALL = "SELECT seq, body, hash, bytes FROM entries LEFT JOIN payloads USING (seq) ORDER BY seq"
+ORPHAN = "SELECT min(seq) FROM payloads WHERE seq NOT IN (SELECT seq FROM entries)"
+
+
+@dataclass(frozen=True)
+class Head:
+    """How many entries there are and the hash of the last: it stands for all of them."""
+
+    count: int
+    hash: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """An entry as it is stored, with the bytes beside it if it is a release."""
+
+    seq: int
+    body: bytes
+    hash: str
+    payload: bytes | None = None
+
+
+def follow(
+    books: Books, head: Head, row: Row, error: type[LedgerError | BudgetError] = LedgerError
+) -> Head:
+    """Return the head after `row`, taken into the books, or raise `error` naming it."""
+    try:
+        _require_link(head, row)
+        books.take(canonical.loads(row.body))
+    except (Refused, ValueError) as why:
+        what = "Refused" if error is BudgetError else f"Entry {head.count + 1} is bad"
+        raise error(f"{what}: {why}.") from None
+    return Head(row.seq, row.hash)
+
+
+def _require_link(head: Head, row: Row) -> None:
+    if row.seq != head.count + 1:
+        raise ValueError(f"it is missing, the next one is {row.seq}")
+    if not isinstance(row.body, bytes):
+        raise ValueError("its content is not bytes")
+    body = canonical.loads(row.body)
+    if not isinstance(body, dict) or body.get("seq") != row.seq:
+        raise ValueError("it carries another number")
+    if body.get("previous") != head.hash:
+        raise ValueError("it does not follow from the one before it")
+    if canonical.digest(row.body) != row.hash:
+        raise ValueError("its hash is not that of its content")
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Read all entries of a ledger file without writing to it."""
+    if not path.is_file():
+        raise LedgerError(f"There is no ledger {str(path)!r}.")
+    with spoken(path), closing(connect_to_read(path)) as db:
+        rows = [Row(*row) for row in db.execute(ALL)]
+        orphan = db.execute(ORPHAN).fetchone()[0]
+    if orphan is not None:
+        raise LedgerError(
+            f"Entry {orphan} is bad: it is missing, while the bytes of its release are there."
+        )
+    return rows
+
+
+def verify(rows: Iterable[Row], head: str | None = None) -> tuple[Books, Head]:
+    """Check every entry and the bytes of every release; raise `LedgerError` naming the first bad.
+
+    What was cut off at the end cannot be seen from what is left: `head`, a hash that was noted
+    elsewhere or is in a certificate, shows it.
+    """
+    books, last, known, again = Books(), Head(0, GENESIS), head is None, _Again()
+    for row in rows:
+        before = last
+        last = follow(books, last, row)
+        known = known or last.hash == head
+        _require_payload(row)
+        _require_sum(books, before.count + 1, canonical.loads(row.body), again)
+    if not last.count:
+        raise LedgerError("Entry 1 is bad: it is missing; the ledger is empty.")
+    if not known:
+        raise LedgerError(
+            f"No entry has the hash {head}: the ledger was cut off or exchanged, or it is an old "
+            f"copy; it ends with entry {last.count}."
+        )
+    return books, last
+
+
+def _require_payload(row: Row) -> None:
+    body = canonical.loads(row.body)
+    found = None if row.payload is None else canonical.digest(row.payload)
+    if found != body.get("digest"):
+        raise LedgerError(
+            f"Entry {row.seq} is bad: the bytes of its release are missing or changed."
+        )
+
+
+def _require_sum(books: Books, seq: int, body: Body, again: "_Again") -> None:
+    """Work out again what was reserved, if this version's accountant did it."""
+    if body["kind"] != "reserve" or body["accountant"] != accountant.VERSION:
+        return
+    total, granted = cost(books, body["dataset"]), books.grants[body["dataset"]]["epsilon"]
+    for found, slack in ((total, 1e-9), (again.cost(books, body["dataset"]), 1e-6)):
+        if found > min(body["total"], granted) * (1.0 + slack):
+            raise LedgerError(
+                f"Entry {seq} is bad: it says that all runs cost ε = {body['total']:.6g}, but they "
+                f"cost ε = {found:.6g}."
+            )
+
+
+class _Again:
+    """The adaptive rule a second time, with code that is not the accountant's."""
+
+    def __init__(self) -> None:
+        self._divergences: dict[tuple[str, float], float] = {}
+
+    def cost(self, books: Books, dataset: str) -> float:
+        """Return what the filter compares with ε; 0 where the rule is another."""
+        grant, runs = books.grants[dataset], books.counted(dataset)
+        order = rule_of(grant).order
+        if order is None or len(runs) < 2:
+            return 0.0
+        return recompute.filtered(
+            [self._divergence(run, order) for run in runs],
+            [max(recompute.distance(to_plain(t)) for t in run.tallies) for run in runs],
+            grant["epsilon"], grant["delta"], order,
+        )  # fmt: skip
+
+    def _divergence(self, run: Run, order: float) -> float:
+        key = (run.run, order)
+        if key not in self._divergences:
+            found = max(recompute.renyi(to_plain(tally), order) for tally in run.tallies)
+            self._divergences[key] = found
+        return self._divergences[key]

@@ -1,0 +1,115 @@
+"""Ledger files on disk: opened so that what is committed stays, and locked run by run."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from ppadmm.errors import LedgerError
+
+APPLICATION = 0x7070_4C31
+"""SQLite's application_id of our files: "ppL1"."""
+WAIT = 30.0
+"""Seconds to wait for another process to end its transaction."""
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open a file for writing so that what is committed is on disk."""
+    with spoken(path):
+        db = sqlite3.connect(path, timeout=WAIT, isolation_level=None)
+        mode = db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+        db.execute("PRAGMA synchronous = FULL")
+    if mode != "wal":
+        raise LedgerError(
+            f"{str(path)!r} lies on a file system without shared memory (write-ahead log refused); "
+            "keep ledgers on a local disk."
+        )
+    return db
+
+
+def connect_to_read(path: Path) -> sqlite3.Connection:
+    """Open a file for reading; one in a folder that cannot be written to, too."""
+    uri = path.absolute().as_uri()
+    db = sqlite3.connect(f"{uri}?mode=ro", uri=True, timeout=WAIT)
+    try:
+        db.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError:
+        db.close()
+        if path.with_name(path.name + "-wal").exists():
+            raise
+        db = sqlite3.connect(f"{uri}?immutable=1", uri=True)
+    try:
+        if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
+            raise LedgerError(f"{str(path)!r} is not a ledger of ppadmm.")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def reserve_name(path: Path) -> None:
+    """Make an empty file for its owner only, or say that there is one."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        raise LedgerError(f"{str(path)!r} exists already; choose another name.") from None
+    except OSError as error:
+        raise LedgerError(f"Cannot make {str(path)!r}: {error.strerror or error}.") from None
+
+
+class Lock:
+    """The right to work on one run, held by a transaction on a file of its own.
+
+    It ends with the process, however that ends.
+    """
+
+    def __init__(self, path: Path, db: sqlite3.Connection) -> None:
+        self._path, self._db = path, db
+
+    def close(self) -> None:
+        """Let go."""
+        self._db.close()
+
+    def remove(self) -> None:
+        """Let go for good: the run has ended, so whoever takes the lock can do nothing with it."""
+        self.close()
+        with suppress(OSError):
+            self._path.unlink()
+
+    def __enter__(self) -> "Lock":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+def lock(ledger: Path, run: str) -> Lock:
+    """Take the right to work on a run, or say that another process has it."""
+    path = ledger.with_name(f"{ledger.name}-run-{run}")
+    db = sqlite3.connect(path, timeout=0.0, isolation_level=None)
+    try:
+        db.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError as error:
+        db.close()
+        if "locked" not in str(error):
+            raise LedgerError(f"Cannot lock run {run} with {str(path)!r}: {error}.") from None
+        raise LedgerError(
+            f"Another process is working on run {run} of {str(ledger)!r}; wait for it to end."
+        ) from None
+    return Lock(path, db)
+
+
+@contextmanager
+def spoken(path: Path) -> Iterator[None]:
+    """Turn what SQLite says into one sentence."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if "locked" in str(error) or "busy" in str(error):
+            raise LedgerError(
+                f"Another process has been writing to {str(path)!r} for {WAIT:g} s; try again."
+            ) from None
+        raise LedgerError(f"Cannot use the ledger {str(path)!r}: {error}.") from None
+    except sqlite3.DatabaseError as error:
+        raise LedgerError(f"The ledger {str(path)!r} is damaged: {error}.") from None
