@@ -99,6 +99,29 @@ def calibrate(
 
 def largest_private(spent: Callable[[float], float], target: float, guess: float = 1.0) -> float:
     """Return the largest x (to a relative 1e-9) with spent(x) ≤ target; `spent` increases."""
+    near = _by_secants(lambda x: _excess(spent(x), target), guess)
+    return near if near is not None else _by_bracket(spent, target, guess)
+
+
+def _by_secants(excess: Callable[[float], float], guess: float) -> float | None:
+    """Follow secants in log–log to just below the root; None if they do not lead there.
+
+    Most functions here are almost straight lines of slope 1: a handful of steps will do.
+    """
+    x, slope, last = math.log(guess), 1.0, (0.0, 0.0)
+    for step in range(8):
+        y = excess(math.exp(x))
+        if -10.0 * TOLERANCE <= y <= 0.0:
+            return math.exp(x)
+        if step and x != last[0]:
+            slope = (y - last[1]) / (x - last[0])
+        if not 0.2 < slope < 5.0:
+            return None
+        x, last = x - (y + 5.0 * TOLERANCE) / slope, (x, y)
+    return None
+
+
+def _by_bracket(spent: Callable[[float], float], target: float, guess: float) -> float:
     low, high = guess / 2.0, guess
     while spent(low) > target:
         low, high = low / 8.0, low
