@@ -7,7 +7,16 @@ import ppadmm
 
 
 def test_the_public_names_are_fixed():
-    assert set(ppadmm.__all__) == {"PpadmmError", "Result", "RunSpec", "__version__", "train"}
+    assert set(ppadmm.__all__) == {
+        "PpadmmError",
+        "PrivacyWarning",
+        "PrivateLinearSVC",
+        "PrivateLogisticRegression",
+        "Result",
+        "RunSpec",
+        "__version__",
+        "train",
+    }
     for name in ppadmm.__all__:
         assert getattr(ppadmm, name) is not None
     assert dir(ppadmm) == sorted(ppadmm.__all__)

@@ -14,7 +14,7 @@ from ppadmm.algorithms import Settings, recipe_named
 from ppadmm.data import Dataset, Partition, Schema, StreamedData, load, open_stream
 from ppadmm.engines import local
 from ppadmm.errors import InputError
-from ppadmm.experiments.booked import Booked, Booking, open_booking
+from ppadmm.experiments.booked import Booked, Booking, fingerprint, open_booking
 from ppadmm.experiments.held_out import judge, largest_share, records_in
 from ppadmm.experiments.history import figures_by_round
 from ppadmm.experiments.metrics import Metrics
@@ -44,6 +44,32 @@ class Prepared:
     spec: RunSpec
     settings: Settings
     scene: Scene
+
+    @classmethod
+    def of(cls, spec: RunSpec, scene: Scene) -> "Prepared":
+        """Choose what the spec leaves open, from the public sizes of the scene."""
+        return cls(spec, _settings(spec, scene), scene)
+
+    @property
+    def not_private_because(self) -> tuple[str, ...]:
+        """Why no run of this may be called private; empty if it may."""
+        return tuple(_not_private_because(self))
+
+
+@dataclass(frozen=True)
+class Played:
+    """What the agents did: every release, and what is left of each of them."""
+
+    trace: local.Trace
+    endings: list[local.Ending]
+    started: datetime
+    seconds: float
+    entry: dict[str, Any] | None = None
+
+    @property
+    def reserved(self) -> list[Tally]:
+        """What each agent's ledger set aside."""
+        return [end.reserved[0] for end in self.endings]
 
 
 @dataclass(frozen=True)
@@ -101,8 +127,8 @@ class Result:
             "eta": settings.eta[0],
             "beta": settings.beta,
             "releases": list(statement.releases),
-            "test_records": records_in(scene.test),
-            "test_majority": largest_share(scene.test),
+            "test_records": records_in(scene.held_out),
+            "test_majority": largest_share(scene.held_out),
             "test_error": float(self.metrics.error[0]),
             "test_error_per_agent": [float(e) for e in self.agent_metrics.error],
             "test_auc": finite_or_none(float(self.metrics.auc[0])),
@@ -136,7 +162,7 @@ def _prepared(spec: RunSpec, opened: Dataset | StreamedData, data: object | None
     seed = spec.seed or 0
     scene = stage(opened, spec.agents, spec.graph, loss, seed, spec.records, spec.partition)
     spec = spec.settled(spec.data if data is None else opened.name, scene.graph.size)
-    return Prepared(spec, _settings(spec, scene), scene)
+    return Prepared.of(spec, scene)
 
 
 def _opened(spec: RunSpec, data: object | None) -> Dataset | StreamedData:
@@ -187,7 +213,14 @@ def _booked(booking: Booking, prepared: Prepared, opened: Dataset | StreamedData
             f"{opened.name!r} is streamed, and a ledger cannot name what it does not read whole; "
             "leave out --ledger or --memory."
         )
-    return open_booking(booking, prepared.spec, opened, _not_private_because(prepared))
+    return open_booking(
+        booking,
+        prepared.spec,
+        prepared.not_private_because,
+        name=opened.name,
+        schema=opened.schema,
+        fingerprint=fingerprint(opened),
+    )
 
 
 def run(
@@ -197,13 +230,23 @@ def run(
     engine: Engine | None = None,
 ) -> Result:
     """Run what was prepared; reading the data is not part of it."""
+    return _result(prepared, play(prepared, progress, booked, engine))
+
+
+def play(
+    prepared: Prepared,
+    progress: Progress | None = None,
+    booked: Booked | None = None,
+    engine: Engine | None = None,
+) -> Played:
+    """Drive the agents to the end; nothing is held against test records."""
     with nullcontext() if booked is None else booked:
-        return _run(prepared, progress, booked, engine)
+        return _play(prepared, progress, booked, engine)
 
 
-def _run(
+def _play(
     prepared: Prepared, progress: Progress | None, booked: Booked | None, engine: Engine | None
-) -> Result:
+) -> Played:
     spec, settings = prepared.spec, prepared.settings
     now, started = datetime.now().astimezone(), time.perf_counter()
     pooled = recipe_named(spec.algorithm).pooled
@@ -217,7 +260,7 @@ def _run(
         trace, endings = engine(players, on_round)
     seconds = time.perf_counter() - started
     entry = None if booked is None else booked.finish()
-    return _result(prepared, endings, trace, now, seconds, entry)
+    return Played(trace, endings, now, seconds, entry)
 
 
 def _counted(progress: Progress, of: int) -> OnRound:
@@ -255,19 +298,12 @@ def _settings(spec: RunSpec, scene: Scene) -> Settings:
     )
 
 
-def _result(
-    prepared: Prepared,
-    endings: list[local.Ending],
-    trace: local.Trace,
-    started: datetime,
-    seconds: float,
-    entry: dict[str, Any] | None = None,
-) -> Result:
-    reserved = [end.reserved[0] for end in endings]
-    statement = _statement(prepared, reserved, trace)
+def _result(prepared: Prepared, played: Played) -> Result:
+    trace, endings = played.trace, played.endings
+    statement = statement_of(prepared, played)
     model, agent_models = trace.model()[0], trace.agent_models()[:, 0]
     classes = prepared.scene.schema.classes
-    test = prepared.scene.test
+    test = prepared.scene.held_out
     loss = None if statement.private else _train_loss(prepared, model)
     return Result(
         prepared=prepared,
@@ -279,13 +315,13 @@ def _result(
         train_loss=loss,
         noise=[_noise(end) for end in endings],
         passes=float(np.mean([end.passes for end in endings])),
-        started=started,
-        seconds=seconds,
-        reserved=reserved,
+        started=played.started,
+        seconds=played.seconds,
+        reserved=played.reserved,
         spent=[end.spent[0] for end in endings],
         history=figures_by_round(trace, test, classes),
         statement=statement,
-        entry=entry,
+        entry=played.entry,
     )
 
 
@@ -299,9 +335,10 @@ def _noise(end: local.Ending) -> dict[str, float]:
     return {name: float(scale[0]) for name, scale in end.scales.items()}
 
 
-def _statement(prepared: Prepared, reserved: list[Tally], trace: local.Trace) -> Statement:
-    spec = prepared.spec
-    reasons = tuple(_not_private_because(prepared))
+def statement_of(prepared: Prepared, played: Played) -> Statement:
+    """Return what may be claimed about a run, and what may not."""
+    spec, reserved, trace = prepared.spec, played.reserved, played.trace
+    reasons = prepared.not_private_because
     bound = worst(reserved, spec.delta)
     proven = finite_or_none(bound.epsilon)
     return Statement(
@@ -373,4 +410,4 @@ def _warnings(prepared: Prepared) -> list[str]:
     ]
 
 
-__all__ = ["Prepared", "Result", "prepare", "run", "train"]
+__all__ = ["Played", "Prepared", "Result", "play", "prepare", "run", "statement_of", "train"]
