@@ -57,7 +57,7 @@ def test_bad_networks(size, edges, message):
 
 def test_one_agent_may_be_alone_if_it_says_so():
     assert Graph(1, (), ALONE).degrees == (0,)
-    with pytest.raises(GraphError, match="Agent 1 has no neighbour"):
+    with pytest.raises(GraphError, match="Agent 0 has no neighbour"):
         Graph(2, (), ALONE)
 
 

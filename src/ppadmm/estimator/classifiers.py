@@ -20,20 +20,18 @@ from sklearn.utils.validation import (
 )
 
 from ppadmm.algorithms import recipe_named
-from ppadmm.data import Deal, Schema, even, shards
-from ppadmm.data.partition import MOST_AGENTS
+from ppadmm.data import Schema
 from ppadmm.errors import BudgetError, DataError, InputError, PrivacyWarning
 from ppadmm.estimator.encoders import Box, BySchema, Encoder, box, observed_box, target
+from ppadmm.estimator.staging import deal, scene
 from ppadmm.estimator.watch import REGISTER, fitted_steps, refuse_callers
 from ppadmm.experiments.booked import Booked, Booking, open_booking, row_fingerprint
-from ppadmm.experiments.scene import Scene
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.experiments.train import Played, Prepared, play, statement_of
 from ppadmm.privacy import Tally, accountant
 from ppadmm.privacy.interop import to_dp_event, without_sampler
 from ppadmm.privacy.statement import Statement
 from ppadmm.privacy.totals import together
-from ppadmm.problem import Graph, graph_from, loss_for
 from ppadmm.problem.graphs import ALONE
 from ppadmm.typing import Array
 
@@ -105,10 +103,10 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X, labels = self._checked(X, y)
         classes, codes = self._classes(labels)
         encoder, schema = self._encoder(X, classes)
-        dealt = _deal(len(codes), self.n_agents, groups)
+        dealt = deal(len(codes), self.n_agents, groups)
         spec = self._spec(len(dealt.parts))
         rows = encoder.encode(X)
-        prepared = Prepared.of(spec, _scene(spec, rows, codes, schema, dealt))
+        prepared = Prepared.of(spec, scene(spec, rows, codes, schema, dealt))
         learnt = fitted_steps()
         self._warn(schema.confirmed, learnt)
         records = (X if isinstance(encoder, Box) else rows, codes)
@@ -180,14 +178,14 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes = np.unique(y if (given := self._given_classes(y)) is None else given)
         if len(classes) < 2:
             raise DataError(
-                f"Expected two classes or more, got 1 class ({classes[0]!r}); name the others, "
-                "which these records happen to lack, with classes=[…]."
+                f"Expected two classes or more, got 1 class ({classes.tolist()[0]!r}); name the "
+                "others, which these records happen to lack, with classes=[…]."
             )
         unknown = ~np.isin(y, classes)
         if unknown.any():
             row = int(np.argmax(unknown))
             raise DataError(
-                f"The label {y[row]!r} of record {row} is not among the classes "
+                f"The label {y.tolist()[row]!r} of record {row} is not among the classes "
                 f"{classes.tolist()}; correct it, or name it in classes."
             )
         return classes, np.searchsorted(classes, y)
@@ -403,39 +401,6 @@ def _seed(random_state: Any) -> int | None:
     if random_state is None:
         return None
     return int(check_random_state(random_state).randint(2**31 - 1))
-
-
-def _deal(n: int, agents: int, groups: Any) -> Deal:
-    """Deal n records evenly, or to the sites that `groups` names."""
-    if groups is None:
-        if n < agents:
-            raise DataError(
-                f"Expected at least n_samples = {agents}, one for each of n_agents, got "
-                f"n_samples = {n}; give more records or fewer agents."
-            )
-        return Deal(tuple(f"agent {i}" for i in range(agents)), even(n, agents, 0))
-    sites = column_or_1d(groups)
-    if len(sites) != n:
-        raise DataError(f"Expected groups to name the site of {n} records, got {len(sites)}.")
-    names, codes = np.unique(sites, return_inverse=True)
-    if len(names) > MOST_AGENTS:
-        raise DataError(f"The groups name {len(names):,} sites, more than {MOST_AGENTS:,}.")
-    return Deal(
-        names=tuple(str(name) for name in names.tolist()),
-        parts=[np.flatnonzero(codes == k) for k in range(len(names))],
-        caveat="Which agent holds a record follows from groups: that, and how many records each "
-        "agent has, count as public and are not protected.",
-    )
-
-
-def _scene(spec: RunSpec, rows: Any, codes: NDArray[np.intp], schema: Schema, dealt: Deal) -> Scene:
-    classes = schema.classes
-    y = codes.astype(np.float64)
-    if classes == 2:
-        y = 2.0 * y - 1.0
-    network = Graph(1, (), ALONE) if spec.agents == 1 else graph_from(spec.graph, spec.agents)
-    parts = tuple(shards(rows, y, dealt.parts, classes))
-    return Scene(schema, network, parts, None, loss_for(spec.loss, classes), dealt)
 
 
 def _learnt(step: str) -> str:
