@@ -21,11 +21,11 @@ from ppadmm.experiments.metrics import Metrics
 from ppadmm.experiments.roles import Role, roles
 from ppadmm.experiments.scene import Scene, cast, stage, strictest
 from ppadmm.experiments.spec import RunSpec
+from ppadmm.experiments.verdict import not_private_because, statement_of
 from ppadmm.noise import NoiseSource, SecureNoise, SeededNoise
 from ppadmm.privacy import Tally
-from ppadmm.privacy import accountant as accounting
 from ppadmm.privacy.record import to_plain
-from ppadmm.privacy.statement import CAVEATS, UNITS, Statement, finite_or_none, worst
+from ppadmm.privacy.statement import Statement, finite_or_none
 from ppadmm.problem import loss_for, risk_over
 from ppadmm.typing import Array
 
@@ -53,7 +53,7 @@ class Prepared:
     @property
     def not_private_because(self) -> tuple[str, ...]:
         """Why no run of this may be called private; empty if it may."""
-        return tuple(_not_private_because(self))
+        return tuple(not_private_because(self))
 
 
 @dataclass(frozen=True)
@@ -333,81 +333,6 @@ def _train_loss(prepared: Prepared, model: Array) -> float:
 
 def _noise(end: local.Ending) -> dict[str, float]:
     return {name: float(scale[0]) for name, scale in end.scales.items()}
-
-
-def statement_of(prepared: Prepared, played: Played) -> Statement:
-    """Return what may be claimed about a run, and what may not."""
-    spec, reserved, trace = prepared.spec, played.reserved, played.trace
-    reasons = prepared.not_private_because
-    bound = worst(reserved, spec.delta)
-    proven = finite_or_none(bound.epsilon)
-    return Statement(
-        private=not reasons,
-        not_private_because=reasons,
-        unit=UNITS[spec.adjacency],
-        adjacency=spec.adjacency,
-        epsilon=proven,
-        delta=spec.delta,
-        theorem=None if proven is None else bound.theorem,
-        accountant=accounting.VERSION,
-        calibration=spec.calibration,
-        claimed_epsilon=None
-        if spec.algorithm == "non-private"
-        else max(budget.epsilon for budget in spec.budgets),
-        epsilons=tuple(
-            finite_or_none(accounting.epsilon(tally, spec.delta).epsilon) for tally in reserved
-        ),
-        releases=tuple(int(count) for count in trace.messages[:, 0]),
-        noise_source=recipe_named(spec.algorithm).noise_source
-        if spec.seed is None
-        else "seeded NumPy (simulation)",
-        warnings=(*_claim_warnings(prepared, proven), *_warnings(prepared)),
-        caveats=_caveats(prepared),
-    )
-
-
-def _not_private_because(prepared: Prepared) -> list[str]:
-    spec = prepared.spec
-    reasons = []
-    if why := recipe_named(spec.algorithm).not_private_because:
-        reasons.append(why)
-    if spec.seed is not None:
-        reasons.append(f"the noise follows from the seed {spec.seed}, so anyone can remove it")
-    if spec.calibration == "paper":
-        reasons.append("the paper's calibration is not proven")
-    if not prepared.scene.schema.confirmed:
-        reasons.append("the schema (bounds, categories, classes) was inferred from the records")
-    if prepared.scene.dealt.not_private_because:
-        reasons.append(prepared.scene.dealt.not_private_because)
-    return reasons
-
-
-def _caveats(prepared: Prepared) -> tuple[str, ...]:
-    own = prepared.scene.dealt.caveat
-    return CAVEATS if own is None else (own, *CAVEATS)
-
-
-def _claim_warnings(prepared: Prepared, proven: float | None) -> list[str]:
-    """Flag a claim that the accountant does not prove for the noise that was used."""
-    spec = prepared.spec
-    claimed = max(budget.epsilon for budget in spec.budgets)
-    if spec.calibration == "proven" or (proven is not None and proven <= claimed):
-        return []
-    found = "no ε at all" if proven is None else f"ε = {proven:.3g} only"
-    return [
-        f"the paper's formulas claim ε = {claimed:g} for this noise, but the accountant proves "
-        f"{found}: do not rely on the claim."
-    ]
-
-
-def _warnings(prepared: Prepared) -> list[str]:
-    spec, least = prepared.spec, min(part.n for part in prepared.scene.shards)
-    if spec.algorithm == "non-private" or spec.delta <= 1.0 / least:
-        return []
-    return [
-        f"δ = {spec.delta:g} is above 1/n = {1.0 / least:.2g}: a mechanism with such a δ may "
-        "publish a whole record; choose δ well below 1/n."
-    ]
 
 
 __all__ = ["Played", "Prepared", "Result", "play", "prepare", "run", "statement_of", "train"]
