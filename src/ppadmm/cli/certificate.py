@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ppadmm.cli.app import app
-from ppadmm.cli.common import show
+from ppadmm.cli.common import Json, show
 
 if TYPE_CHECKING:
     from ppadmm.privacy.certificate import Verdict
@@ -23,6 +23,7 @@ app.add_typer(key_app)
 @key_app.command()
 def new(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The new private key.")],
+    as_json: Json = False,
 ) -> None:
     """Make a key pair: FILE, to keep secret, and FILE.pub, to give to the others.
 
@@ -31,6 +32,9 @@ def new(
     from ppadmm.privacy.keys import new_key
 
     public = new_key(file)
+    if as_json:
+        show({"private_key": str(file), "public_key": f"{file}.pub", "public": public})
+        return
     show(f"Private key: {file} (keep it secret)\nPublic key:  {file}.pub\n{public}")
 
 
@@ -48,6 +52,7 @@ def certify(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="New file [RUN/certificate.json].")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Sign the statement of a run, with the ledger's head, the code's version and the peers.
 
@@ -58,7 +63,7 @@ def certify(
 
     peers = [public_key_named(each) for each in peer or []]
     path = certify_run(run, read_key(key), name or "", peers, out)
-    show(f"Certificate: {path}")
+    show({"certificate": str(path)} if as_json else f"Certificate: {path}")
 
 
 @app.command()
@@ -77,13 +82,11 @@ def verify(
     run: Annotated[
         Path | None, typer.Option(metavar="RUN", help="The run folder, to compare its model.")
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
+    as_json: Json = False,
 ) -> None:
     """Check certificates: form, signature, and ε worked out again from the events alone.
 
-    The recomputation shares no code with the accountant. Exit code 8 means: do not rely on it.
+    The recomputation shares no code with the accountant. Exit code 9 means: do not rely on it.
 
     Example: ppadmm verify hospital.json bank.json --trust hospital.key.pub --trust bank.key.pub
     """

@@ -38,6 +38,7 @@ RayAddress = Annotated[
         "moves everything by pickle: use it on your own organisation's machines only.",
     ),
 ]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 ALGORITHM_NAMES = "pp, ipp, dvp, m-admm, r-admm, gradient, one-shot, centralised, non-private"
 
 
@@ -45,6 +46,11 @@ class InterruptedRunError(PpadmmError):
     """The user pressed Ctrl-C."""
 
     exit_code = 130
+
+
+def completed(names: str) -> Callable[[str], list[str]]:
+    """Return what a shell is told when it asks to complete one of `names`."""
+    return lambda incomplete: [name for name in names.split(", ") if name.startswith(incomplete)]
 
 
 def counts(name: str, text: str) -> tuple[int, ...]:

@@ -8,8 +8,10 @@ import typer
 from ppadmm.cli.app import app
 from ppadmm.cli.common import (
     ALGORITHM_NAMES,
+    Json,
     RayAddress,
     agents_or_column,
+    completed,
     counts,
     interruptible,
     no_address,
@@ -33,6 +35,7 @@ def train(
         typer.Argument(
             metavar="DATA",
             show_default=False,
+            autocompletion=completed("synthetic, adult, adult-onehot, us, brazil"),
             help="synthetic (made-up records, no file needed), adult, adult-onehot, us, brazil, "
             "a CSV or Parquet file, or a folder of Parquet files, which is streamed [synthetic].",
         ),
@@ -76,15 +79,26 @@ def train(
         str | None,
         typer.Option(
             metavar="KIND",
+            autocompletion=completed("complete, ring, star, grid, erdos-renyi, small-world"),
             help="Who talks to whom: complete, ring, star, grid, erdos-renyi, small-world, or a "
             "file with one edge 'i j' per line, agents from 0 [erdos-renyi].",
         ),
     ] = None,
     algorithm: Annotated[
-        str | None, typer.Option(metavar="NAME", help=f"{ALGORITHM_NAMES} [pp].")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            autocompletion=completed(ALGORITHM_NAMES),
+            help=f"{ALGORITHM_NAMES} [pp].",
+        ),
     ] = None,
     loss: Annotated[
-        str | None, typer.Option(metavar="NAME", help="logistic or huber-hinge [logistic].")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            autocompletion=completed("logistic, huber-hinge"),
+            help="logistic or huber-hinge [logistic].",
+        ),
     ] = None,
     multiclass: Annotated[
         str | None,
@@ -136,7 +150,11 @@ def train(
     ] = None,
     solver: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="auto, fixed-metric, newton or lbfgs [auto]."),
+        typer.Option(
+            metavar="NAME",
+            autocompletion=completed("auto, fixed-metric, newton, lbfgs"),
+            help="auto, fixed-metric, newton or lbfgs [auto].",
+        ),
     ] = None,
     releases: Annotated[
         int | None,
@@ -182,9 +200,7 @@ def train(
             "is taken up from [temporary files of this machine].",
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
+    as_json: Json = False,
     out: Annotated[
         Path | None,
         typer.Option(

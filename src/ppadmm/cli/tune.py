@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ppadmm.cli.app import app
-from ppadmm.cli.common import interruptible, numbers, progress, show
+from ppadmm.cli.common import Json, interruptible, numbers, progress, show
 
 
 @app.command()
@@ -42,9 +42,7 @@ def tune(
     seed: Annotated[
         int | None, typer.Option(metavar="INT", help="Simulate: repeatable, NOT private.")
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
+    as_json: Json = False,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="New folder for the chosen run.")
     ] = None,
