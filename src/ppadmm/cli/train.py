@@ -210,6 +210,14 @@ def train(
         ),
     ] = None,
     no_save: Annotated[bool, typer.Option("--no-save", help="Write nothing.")] = False,
+    mlflow: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URI",
+            help="Log to this MLflow store what was released, and nothing else; "
+            "pip install 'ppadmm[mlflow]'.",
+        ),
+    ] = None,
     ledger: Annotated[
         Path | None,
         typer.Option(
@@ -245,6 +253,7 @@ def train(
     """
     from ppadmm.experiments.spec import RunSpec
     from ppadmm.experiments.train import train as run
+    from ppadmm.reports import tracking
     from ppadmm.reports.files import new_folder, require_new, write_run
     from ppadmm.reports.text import summary
 
@@ -269,6 +278,9 @@ def train(
         booking = _booking(ledger, dataset, resume)
         placed = _engine(engine, ray_address, checkpoints)
         save = _is_saved(out, no_save, as_json)
+        track = None if mlflow is None else tracking.MLflowCallback(mlflow)
+        if track is not None:
+            track.ready()
         if save:
             require_new(out or new_folder(spec))
         with progress(hidden=as_json) as report:
@@ -277,6 +289,8 @@ def train(
     show(result.to_dict() if as_json else summary(result))
     if folder is not None and not as_json:
         typer.echo(f"\nResults: {folder}\nReport:  {folder / 'report.html'}")
+    if track is not None:
+        track(result)
 
 
 def _booking(ledger: Path | None, dataset: str | None, resume: bool) -> "Booking | None":
