@@ -1,9 +1,11 @@
 """An engine of one's own: messages arrive late and out of order.
 
-The numbers are those of the local engine, as an agent draws noise from (seed, agent, round).
+The numbers are those of the local engine to rounding, as an agent draws noise from (seed, agent, round).
 """
 
 import random
+
+import numpy as np
 
 from ppadmm import RunSpec, train
 from ppadmm.agent import Done, Send
@@ -30,4 +32,4 @@ def shuffled(roles, on_round=None):
 
 spec = RunSpec(agents=4, rounds=6, seed=1)
 late, here = train(spec, engine=shuffled), train(spec)
-print(f"largest difference: {abs(late.model - here.model).max():g}")
+print("the same numbers:", np.allclose(late.model, here.model, rtol=1e-9, atol=1e-9))
