@@ -70,17 +70,17 @@ def memory(field):
 def run_case(case):
     """One training in this process; returns its figures."""
     from ppadmm.experiments.spec import RunSpec
-    from ppadmm.experiments.train import drive, prepare, run
+    from ppadmm.experiments.train import play, prepare, run
 
     spec = RunSpec(rounds=ROUNDS, epsilon=10.0, seed=0, delta=1e-7, **case)
     began, started = time.perf_counter(), time.process_time()
     prepared = prepare(spec)
     read, started = time.process_time() - started, time.process_time()
-    drive(prepared)
+    play(prepared)
     first = trained = time.process_time() - started
     if first < WARM_BELOW:
         started = time.process_time()
-        drive(prepared)
+        play(prepared)
         trained = time.process_time() - started
     started = time.process_time()
     result = run(prepared)

@@ -7,21 +7,33 @@ print(result.statement.text())
 
 from typing import TYPE_CHECKING, Any
 
-from ppadmm.errors import PpadmmError
+from ppadmm.errors import InputError, PpadmmError, PrivacyWarning
 
 if TYPE_CHECKING:
+    from ppadmm.estimator import PrivateLinearSVC, PrivateLogisticRegression
     from ppadmm.experiments.spec import RunSpec
     from ppadmm.experiments.train import Result, train
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "PrivateLinearSVC": "ppadmm.estimator",
+    "PrivateLogisticRegression": "ppadmm.estimator",
     "RunSpec": "ppadmm.experiments.spec",
     "Result": "ppadmm.experiments.train",
     "train": "ppadmm.experiments.train",
 }
 
-__all__ = ["PpadmmError", "Result", "RunSpec", "__version__", "train"]
+__all__ = [
+    "PpadmmError",
+    "PrivacyWarning",
+    "PrivateLinearSVC",
+    "PrivateLogisticRegression",
+    "Result",
+    "RunSpec",
+    "__version__",
+    "train",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -30,7 +42,14 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'ppadmm' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_HOMES[name]), name)
+    try:
+        return getattr(import_module(_HOMES[name]), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != "sklearn":
+            raise
+        raise InputError(
+            f"{name} needs scikit-learn; install it with: pip install 'ppadmm[sklearn]'."
+        ) from None
 
 
 def __dir__() -> list[str]:

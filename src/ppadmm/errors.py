@@ -13,6 +13,8 @@
     ├── LedgerError         a ledger is damaged, in use elsewhere, or none at all
     └── CertificateError    a certificate does not hold
 
+A `PrivacyWarning` says that what was asked for was done and may not be called private.
+
 Messages are one sentence that names the value and the way out.
 """
 
@@ -81,3 +83,7 @@ class CertificateError(PpadmmError):
     """A certificate does not hold."""
 
     exit_code = 9
+
+
+class PrivacyWarning(UserWarning):
+    """A result may not be called private, though nobody asked for that."""

@@ -56,6 +56,24 @@ def test_values():
     assert y.tolist() == [1, -1]
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "x", "z"),
+    [
+        (-2, 4, [-3, -2, 0, 1, 9], [-0.5, -0.5, 0, 0.25, 1]),
+        (35, 42, [0, 35, 38.5, 50], [0, 0, 0.5, 1]),
+        (-42, -35, [0, -35, -38.5, -50], [0, 0, -0.5, -1]),
+        (0, 8, [0, 4], [0, 0.5]),
+        (3, 3, [0, 3, 7], [0, 0, 0]),
+    ],
+)
+def test_signed_keeps_zero_and_stays_within_one(low, high, x, z):
+    schema = Schema((Numeric("x", low, high, "signed"),), SCHEMA.label)
+    rows = schema.encode_features({"x": [float(v) for v in x]})
+    coded = schema.encode_coded({"x": [float(v) for v in x]}).toarray()
+    np.testing.assert_allclose(rows[:, 0] / rows[:, 1], z)
+    np.testing.assert_allclose(coded, rows)
+
+
 @given(st.lists(records, min_size=1, max_size=8))
 def test_every_encoding_is_a_shard_within_the_unit_box(rows):
     X, y = SCHEMA.encode(table(rows))
@@ -89,7 +107,7 @@ def test_numbers_are_clipped_to_the_public_bounds(age, same):
     )
 
 
-@pytest.mark.parametrize("scale", ["linear", "log"])
+@pytest.mark.parametrize("scale", ["linear", "log", "signed"])
 def test_a_constant_column_is_zero(scale):
     schema = Schema((Numeric("age", 7, 7, scale),), SCHEMA.label)
     X, _ = schema.encode({"age": [7, 8], "class": ["yes", "no"]})

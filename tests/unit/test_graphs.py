@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from ppadmm.errors import GraphError, InputError
 from ppadmm.problem import KINDS, Graph, graph_from, make_graph, read_edges
+from ppadmm.problem.graphs import ALONE
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -52,6 +53,12 @@ def test_a_disconnected_network_is_refused_by_name():
 def test_bad_networks(size, edges, message):
     with pytest.raises(InputError, match=message):
         Graph(size, edges)
+
+
+def test_one_agent_may_be_alone_if_it_says_so():
+    assert Graph(1, (), ALONE).degrees == (0,)
+    with pytest.raises(GraphError, match="Agent 0 has no neighbour"):
+        Graph(2, (), ALONE)
 
 
 def test_edges_from_a_file(tmp_path):

@@ -15,10 +15,12 @@ from ppadmm.algorithms import (
 )
 from ppadmm.algorithms.base import Algorithm, Heard, Recipe, Site
 from ppadmm.algorithms.settings import CALIBRATIONS, Settings
+from ppadmm.algorithms.statistics import STATISTICS
+from ppadmm.registry import Registry
 
-ALGORITHMS: dict[str, Recipe] = {
-    recipe.name: recipe
-    for recipe in (
+ALGORITHMS: Registry[Recipe] = Registry(
+    "algorithm",
+    (
         pp.RECIPE,
         ipp.RECIPE,
         dvp.RECIPE,
@@ -28,8 +30,9 @@ ALGORITHMS: dict[str, Recipe] = {
         one_shot.RECIPE,
         one_shot.CENTRALISED,
         non_private.RECIPE,
-    )
-}
+    ),
+)
+"""A user's own gets in with `ALGORITHMS.add` (docs/howto/add-an-algorithm.md)."""
 
 
 def recipe_named(name: str) -> Recipe:
@@ -45,6 +48,7 @@ def build(name: str, site: Site, settings: Settings) -> Algorithm[Any]:
 __all__ = [
     "ALGORITHMS",
     "CALIBRATIONS",
+    "STATISTICS",
     "Algorithm",
     "Heard",
     "Recipe",

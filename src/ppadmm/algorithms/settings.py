@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ppadmm import checks
+from ppadmm.algorithms.statistics import STATISTICS
 from ppadmm.privacy.calibration import Budget
 from ppadmm.privacy.sensitivity import ADJACENCIES
 from ppadmm.typing import Array
@@ -13,7 +14,6 @@ CALIBRATIONS = ("proven", "paper")
 MAX_ROUNDS = 100_000
 
 
-STATISTICS = ("gradient", "movement", "loss")
 TESTS = ("auto", "gaussian", "svt")
 
 

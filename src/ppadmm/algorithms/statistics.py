@@ -4,20 +4,26 @@ All are computed from the *unperturbed* subproblem: a fresh b is drawn only afte
 so tests and releases are an ordinary adaptive composition.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from ppadmm.privacy.calibration import Step
 from ppadmm.privacy.sensitivity import MARGIN
 from ppadmm.problem.risk import Subproblem
+from ppadmm.registry import Registry
 from ppadmm.solvers.base import Solver, Warm
 from ppadmm.typing import Array
 
 
 class Statistic(Protocol):
     """A number per replicate with a known sensitivity."""
+
+    @property
+    def name(self) -> str:
+        """The name a user types."""
 
     def sensitivity(self, step: Step, n: int, lipschitz: float, mu: Array) -> Array:
         """Return Δ, (R,), with room for rounding."""
@@ -34,6 +40,8 @@ class Statistic(Protocol):
 @dataclass(frozen=True)
 class GradientNorm:
     """‖∇F(θᵢ)‖: how far the last release is from solving today's subproblem. Δ = s, no solve."""
+
+    name: ClassVar[str] = "gradient"
 
     def sensitivity(self, step: Step, n: int, lipschitz: float, mu: Array) -> Array:
         """Δ = s."""
@@ -56,6 +64,8 @@ class GradientNorm:
 class Movement:
     """‖candidate − θᵢ‖: how far today's solution is from the last release. Δ = (s+2β)/μ."""
 
+    name: ClassVar[str] = "movement"
+
     def sensitivity(self, step: Step, n: int, lipschitz: float, mu: Array) -> Array:
         """Δ = s/μ + 2β/μ."""
         return np.asarray((step.sensitivity / mu + step.spread) * (1.0 + MARGIN))
@@ -77,7 +87,8 @@ class Movement:
 class LossDecrease:
     """Mean of min(ℓ, C) at θᵢ minus at the candidate. Δ = 2C/n + G(s+2β)/μ (C/n if zeroed out)."""
 
-    clip: float
+    clip: float = 2.0
+    name: ClassVar[str] = "loss"
 
     def sensitivity(self, step: Step, n: int, lipschitz: float, mu: Array) -> Array:
         """Add the record's own term at both points and the candidate's move."""
@@ -98,8 +109,12 @@ class LossDecrease:
         return before - sub.risk.clipped_value(solution.point, self.clip), solution.warm
 
 
+STATISTICS: Registry[Callable[[], Statistic]] = Registry(
+    "statistic", (GradientNorm, Movement, LossDecrease)
+)
+"""A user's own gets in with `STATISTICS.add` (docs/howto/add-a-statistic.md)."""
+
+
 def statistic_named(name: str, clip: float) -> Statistic:
-    """Return the statistic called `name`."""
-    if name == "loss":
-        return LossDecrease(clip)
-    return GradientNorm() if name == "gradient" else Movement()
+    """Return the statistic called `name`; `clip` is C of the loss."""
+    return LossDecrease(clip) if name == LossDecrease.name else STATISTICS[name]()

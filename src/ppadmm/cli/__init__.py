@@ -8,6 +8,7 @@ from ppadmm.cli import (  # noqa: F401 (commands register themselves)
     certificate,
     compare,
     data,
+    doctor,
     ledger,
     peer,
     plan,

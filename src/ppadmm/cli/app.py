@@ -2,6 +2,7 @@
 
 import os
 import sys
+import traceback
 from io import TextIOWrapper
 from typing import Annotated, NoReturn
 
@@ -9,6 +10,15 @@ import typer
 
 from ppadmm import __version__
 from ppadmm.errors import InputError, PpadmmError
+
+DEBUG = "--debug"
+
+
+class InternalError(PpadmmError):
+    """A fault in ppadmm itself."""
+
+    exit_code = 70
+
 
 app = typer.Typer(
     name="ppadmm",
@@ -32,21 +42,37 @@ def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
+    debug: Annotated[
+        bool, typer.Option(DEBUG, help="Show where an error came from; may stand anywhere.")
+    ] = False,
 ) -> None:
     pass
 
 
 def main() -> None:
-    """Run the command line; an expected error is one sentence on standard error."""
+    """Run the command line; an error is one sentence on standard error and an exit code."""
     # Matrices are small: more BLAS threads gain little, and lose much on a busy machine.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _print_any_letter()
+    debug = DEBUG in sys.argv[1:]
     try:
-        app()
-    except PpadmmError as error:
-        _fail(error)
-    except OSError as error:
-        _fail(InputError(f"{error.strerror or error}: {error.filename!r}."))
+        app([word for word in sys.argv[1:] if word != DEBUG], prog_name="ppadmm")
+    except Exception as error:
+        if debug:
+            traceback.print_exception(error)
+        _fail(_known(error))
+
+
+def _known(error: Exception) -> PpadmmError:
+    """Return an error of ours that says the same."""
+    if isinstance(error, PpadmmError):
+        return error
+    if isinstance(error, OSError):
+        return InputError(f"{error.strerror or error}: {error.filename!r}.")
+    return InternalError(
+        f"{type(error).__name__}: {error}. This is a fault of ppadmm, not of your input; please "
+        f"report it with what the same command says with {DEBUG}."
+    )
 
 
 def _print_any_letter() -> None:

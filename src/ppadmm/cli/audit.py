@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from ppadmm.cli.app import app
-from ppadmm.cli.common import interruptible, show
+from ppadmm.cli.common import Json, interruptible, show
 
 NAMES = "pp, ipp, dvp, m-admm, r-admm, gradient"
 
@@ -34,9 +34,7 @@ def audit(
             help="Guess who trained models were trained on; --runs is their number [64].",
         ),
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
+    as_json: Json = False,
 ) -> None:
     """Try to tell two neighbouring data sets apart from whole runs, beyond what is claimed.
 

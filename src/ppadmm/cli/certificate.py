@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ppadmm.cli.app import app
-from ppadmm.cli.common import show
+from ppadmm.cli.common import Json, show
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -39,6 +39,7 @@ def new(
         bool, typer.Option("--passphrase", help="Ask for a passphrase to encrypt it with.")
     ] = False,
     passphrase_file: PassphraseFile = None,
+    as_json: Json = False,
 ) -> None:
     """Make a key pair: FILE, to keep secret, and FILE.pub, to give to the others.
 
@@ -50,6 +51,11 @@ def new(
     if secret is None and passphrase:
         secret = _asked(f"New passphrase of {file}", twice=True)
     public = new_key(file, secret)
+    if as_json:
+        encrypted = secret is not None
+        keys = {"private_key": str(file), "public_key": f"{file}.pub", "public": public}
+        show(keys | {"encrypted": encrypted})
+        return
     how = "keep it secret; NOT encrypted" if secret is None else "encrypted; keep it secret"
     show(f"Private key: {file} ({how})\nPublic key:  {file}.pub\n{public}")
     if secret is None:
@@ -96,6 +102,7 @@ def certify(
         Path | None, typer.Option(metavar="FILE", help="New file [RUN/certificate.json].")
     ] = None,
     passphrase_file: PassphraseFile = None,
+    as_json: Json = False,
 ) -> None:
     """Sign the statement of a run, with the ledger's head, the code's version and the peers.
 
@@ -106,7 +113,7 @@ def certify(
 
     peers = [public_key_named(each) for each in peer or []]
     path = certify_run(run, _opened(key, passphrase_file), name or "", peers, out)
-    show(f"Certificate: {path}")
+    show({"certificate": str(path)} if as_json else f"Certificate: {path}")
 
 
 @app.command()
@@ -125,9 +132,7 @@ def verify(
     run: Annotated[
         Path | None, typer.Option(metavar="RUN", help="The run folder, to compare its model.")
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
+    as_json: Json = False,
 ) -> None:
     """Check certificates: form, signature, and ε worked out again from the events alone.
 

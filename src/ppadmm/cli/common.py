@@ -65,6 +65,7 @@ Resume = Annotated[
         "show the finished one again; what was released is used again, never drawn again.",
     ),
 ]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 ALGORITHM_NAMES = "pp, ipp, dvp, m-admm, r-admm, gradient, one-shot, centralised, non-private"
 
 
@@ -72,6 +73,11 @@ class InterruptedRunError(PpadmmError):
     """The user pressed Ctrl-C."""
 
     exit_code = 130
+
+
+def completed(names: str) -> Callable[[str], list[str]]:
+    """Return what a shell is told when it asks to complete one of `names`."""
+    return lambda incomplete: [name for name in names.split(", ") if name.startswith(incomplete)]
 
 
 def counts(name: str, text: str) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ from ppadmm.cli.app import app
 from ppadmm.cli.common import (
     ALGORITHM_NAMES,
     Jobs,
+    Json,
     RayAddress,
     SweepEngine,
     agents_or_column,
@@ -56,9 +57,7 @@ def compare(
             metavar="DIR", help="Folder for finished cells; one that exists is continued."
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
+    as_json: Json = False,
 ) -> None:
     """Simulate several algorithms at the same total budget and print a table.
 

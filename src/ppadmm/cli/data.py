@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ppadmm.cli.app import app
-from ppadmm.cli.common import interruptible, show
+from ppadmm.cli.common import Json, interruptible, show
 
 if TYPE_CHECKING:
     from ppadmm.data import Source
@@ -28,9 +28,7 @@ HEAD = ("name", "here", "records", "features", "from", "licence")
 @group.command("list")
 def list_(
     data_dir: DataDir = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
+    as_json: Json = False,
 ) -> None:
     """List the data sets that are known by name, and say which are here.
 
@@ -56,6 +54,7 @@ def fetch(
         str | None,
         typer.Option("--from", metavar="URL", help="A mirror; the checksums must match."),
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Download UCI Adult and check its SHA-256, or print the steps that only a person can do.
 
@@ -68,36 +67,40 @@ def fetch(
     source = SOURCES[checks.one_of("data set", name, SOURCES)]
     folder = data_folder(data_dir)
     if source.find is None:
-        show(f"{name} is made up when it is used: there is nothing to fetch.")
+        _say(name, [], as_json, f"{name} is made up when it is used: there is nothing to fetch.")
         return
     if folder is None:
         raise InputError("Which folder? Name it with --data-dir or PPADMM_DATA.")
     if source.steps:
-        _explain(source, folder)
+        _explain(source, folder, as_json)
     else:
         with interruptible():
-            _download(folder, url)
+            _download(name, folder, url, as_json)
 
 
-def _download(folder: Path, url: str | None) -> None:
+def _say(name: str, written: list[str], as_json: bool, text: str) -> None:
+    show({"name": name, "written": written} if as_json else text)
+
+
+def _download(name: str, folder: Path, url: str | None, as_json: bool) -> None:
     from ppadmm.data.fetch import ADULT_URL, fetch_adult
 
-    files = fetch_adult(folder, url or ADULT_URL)
-    for file in files:
-        show(f"{file}: written, SHA-256 as expected.")
+    files = [str(file) for file in fetch_adult(folder, url or ADULT_URL)]
+    lines = [f"{file}: written, SHA-256 as expected." for file in files]
     if not files:
-        show(f"Adult is in {folder} already, SHA-256 as expected.")
-    show("Adult (Becker and Kohavi, 1996, doi.org/10.24432/C5XW20), licence CC BY 4.0.")
+        lines = [f"Adult is in {folder} already, SHA-256 as expected."]
+    lines.append("Adult (Becker and Kohavi, 1996, doi.org/10.24432/C5XW20), licence CC BY 4.0.")
+    _say(name, files, as_json, "\n".join(lines))
 
 
-def _explain(source: "Source", folder: Path) -> None:
+def _explain(source: "Source", folder: Path, as_json: bool) -> None:
     """Print what a person has to do; that the data is not here is an error all the same."""
     from ppadmm.errors import DataError
 
     if source.present(folder):
-        show(f"{source.name} is in {folder} already.")
+        _say(source.name, [], as_json, f"{source.name} is in {folder} already.")
         return
-    show(source.steps)
+    typer.echo(source.steps, err=as_json)
     raise DataError(
         f"{source.name!r} ({source.origin}, {source.licence}) cannot be fetched by a program; "
         "follow the steps above."

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ppadmm.cli.app import app
-from ppadmm.cli.common import show
+from ppadmm.cli.common import Json, show
 
 ledger_app = typer.Typer(
     name="ledger",
@@ -17,13 +17,13 @@ ledger_app = typer.Typer(
 app.add_typer(ledger_app)
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
 @ledger_app.command()
 def new(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The new ledger.")],
     owner: Annotated[str, typer.Option(metavar="NAME", help="Who owns the records.")],
+    as_json: Json = False,
 ) -> None:
     """Make a new, empty ledger.
 
@@ -32,7 +32,9 @@ def new(
     from ppadmm.privacy.sqlite_ledger import SqliteLedger
 
     with SqliteLedger.create(file, owner) as ledger:
-        show(f"{file}: ledger {ledger.books.ledger} of {owner}. Head: {ledger.head.hash}")
+        made, head = ledger.books.ledger, ledger.head.hash
+        plain = {"file": str(file), "ledger": made, "owner": owner, "head": head}
+        show(plain if as_json else f"{file}: ledger {made} of {owner}. Head: {head}")
 
 
 @ledger_app.command()
@@ -51,6 +53,7 @@ def grant(
             "planned (all runs are fixed before the first; costs a little less).",
         ),
     ] = "adaptive",
+    as_json: Json = False,
 ) -> None:
     """Grant a data set a budget: what all runs on it, ever, may cost together.
 
@@ -65,6 +68,10 @@ def grant(
     with SqliteLedger.open(file) as ledger:
         ledger.grant(dataset, Budget(epsilon, delta), by, note, rule)
         spent = ledger.spent(dataset)
+        if as_json:
+            granted = {"granted": epsilon, "delta": delta, "rule": rule}
+            show({"dataset": dataset, **granted, "spent": spent})
+            return
         show(
             f"{dataset}: ε = {epsilon:g} at δ = {delta:g} granted ({rule} rule), ε = {spent:.4g} "
             "spent so far."
@@ -73,7 +80,10 @@ def grant(
 
 @ledger_app.command(name="show")
 def show_ledger(file: File, as_json: Json = False) -> None:
-    """Show budgets, runs and what they cost; checks the whole ledger first."""
+    """Show budgets, runs and what they cost; checks the whole ledger first.
+
+    Example: ppadmm ledger show hospital.ledger
+    """
     from ppadmm.privacy.chain import read_rows, verify
     from ppadmm.reports.ledger import ledger_dict, ledger_text
 
@@ -97,6 +107,8 @@ def verify_ledger(
     """Check every entry, every hash and the bytes of every release; name the first that is bad.
 
     That entries were cut off at the end cannot be seen from the rest: give --head or --certificate.
+
+    Example: ppadmm ledger verify hospital.ledger --certificate runs/first/certificate.json
     """
     from ppadmm.privacy.chain import read_rows, verify
 
@@ -123,13 +135,20 @@ def abandon(
     file: File,
     run: Annotated[str, typer.Argument(metavar="RUN", help="An unfinished run.")],
     note: Annotated[str, typer.Option(metavar="TEXT", help="Why.")] = "",
+    as_json: Json = False,
 ) -> None:
-    """End a run that will not be resumed. What it reserved stays spent if it charged anything."""
+    """End a run that will not be resumed. What it reserved stays spent if it charged anything.
+
+    Example: ppadmm ledger abandon hospital.ledger 3f0c9a1e --note "the machine is gone"
+    """
     from ppadmm.privacy.sqlite_ledger import SqliteLedger
 
     with SqliteLedger.open(file) as ledger:
         ledger.abandon(run, note)
         back = ledger.books.runs[run].given_back
+        if as_json:
+            show({"run": run, "outcome": "abandoned", "given_back": back})
+            return
         show(f"Run {run}: abandoned; " + ("given back." if back else "its cost stays spent."))
 
 

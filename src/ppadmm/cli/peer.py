@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ppadmm.cli.app import app
-from ppadmm.cli.common import interruptible, show
+from ppadmm.cli.common import Json, interruptible, show
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -45,6 +45,7 @@ def new(
     folder: Annotated[
         Path | None, typer.Option(metavar="DIR", help="New folder [the name].")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Make a folder for a site: a commented peer.toml and two private keys that stay in it.
 
@@ -60,6 +61,10 @@ def new(
     _refuse_existing(file)
     keys.make()
     file.write_text(text, encoding="utf-8")
+    if as_json:
+        public = keys.public_signing_key()
+        show({"file": str(file), "keys": str(keys.folder), "public_signing_key": public})
+        return
     show(f"{file}: written; read it and fill in the rest.")
     show(f"{keys.tls}, {keys.signing}: made. They never leave this site; keep a copy in a safe.")
     show(f"Public message key, for the agreement: {keys.public_signing_key()}")
@@ -72,6 +77,7 @@ def request(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="New file [NAME.request.pem].")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Write a request for a certificate, to be mailed to the authority; it holds no secret.
 
@@ -87,6 +93,9 @@ def request(
     place = out or Path(f"{peer.name}.request.pem")
     _refuse_existing(place)
     place.write_bytes(asked.public_bytes(Encoding.PEM))
+    if as_json:
+        show({"request": str(place), "fingerprint": pki.fingerprint(asked)})
+        return
     show(f"{place}: written; mail it to whoever keeps the authority.")
     show(f"Fingerprint, to be read out over the telephone: {pki.fingerprint(asked)}")
 
@@ -100,6 +109,7 @@ def approve(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="New file [NAME.reply.pem].")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Issue a certificate for a request, once its fingerprint was compared with the sender.
 
@@ -111,14 +121,20 @@ def approve(
     name = pki.common_name(asked)
     place = out or Path(f"{pki.agent_name(name)}.reply.pem")
     _refuse_existing(place)
-    show(f"Name:        {name}")
-    show(f"Addresses:   {', '.join(pki.alternatives(asked)) or 'none (it only dials out)'}")
-    show(f"Message key: {pki.signing_key_of(asked) or 'none'}")
-    _compare("the site", asked, fingerprint)
+    _require_told(as_json, fingerprint)
+    if not as_json:
+        show(f"Name:        {name}")
+        show(f"Addresses:   {', '.join(pki.alternatives(asked)) or 'none (it only dials out)'}")
+        show(f"Message key: {pki.signing_key_of(asked) or 'none'}")
+    _compare("the site", asked, fingerprint, quiet=as_json)
     reply = pki.Authority(ca).approve(asked, days)
     place.write_bytes(pki.pem(reply))
-    show(f"{place}: written, valid until {reply[0].not_valid_after_utc:%Y-%m-%d}; mail it back.")
-    show(f"Fingerprint of the authority: {pki.fingerprint(reply[-1])}")
+    until, mine = _day(reply[0]), pki.fingerprint(reply[-1])
+    if as_json:
+        show({"reply": str(place), "name": name, "until": until, "authority_fingerprint": mine})
+        return
+    show(f"{place}: written, valid until {until}; mail it back.")
+    show(f"Fingerprint of the authority: {mine}")
 
 
 @group.command()
@@ -130,6 +146,7 @@ def join(
         typer.Option(metavar="FILE", help="Your organisation's own authority [in the reply]."),
     ] = None,
     fingerprint: Fingerprint = None,
+    as_json: Json = False,
 ) -> None:
     """Check the certificate that came back and put it in its place.
 
@@ -143,10 +160,16 @@ def join(
     roots = pki.read_certificates(ca) if ca else []
     trusted = pki.roots_of(given, roots)
     if not peer.keys.authority.exists():
-        _compare("the authority", trusted[0], fingerprint)
+        _require_told(as_json, fingerprint)
+        _compare("the authority", trusted[0], fingerprint, quiet=as_json)
     own = pki.join(peer.keys, peer.name, given, roots)
-    show(f"{peer.keys.certificate}: for {peer.name}, until {own.not_valid_after_utc:%Y-%m-%d}.")
-    if pki.signing_key_of(own) is None:
+    vouched = pki.signing_key_of(own) is not None
+    if as_json:
+        place = str(peer.keys.certificate)
+        show({"certificate": place, "name": peer.name, "until": _day(own), "key_vouched": vouched})
+        return
+    show(f"{peer.keys.certificate}: for {peer.name}, until {_day(own)}.")
+    if not vouched:
         show("It does not vouch for the message key: tell the others that key some other safe way.")
 
 
@@ -155,6 +178,7 @@ def new_authority(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The project's name.")],
     folder: Annotated[Path, typer.Option(metavar="DIR", help="New folder.")] = Path("ca"),
     days: Annotated[int, typer.Option(metavar="DAYS", help="How long it is valid.")] = 3650,
+    as_json: Json = False,
 ) -> None:
     """Make an authority for one project. Whoever has its key decides who may take part.
 
@@ -164,6 +188,11 @@ def new_authority(
 
     authority = pki.Authority(folder)
     authority.make(name, days)
+    if as_json:
+        mine = pki.fingerprint(authority.certificate)
+        show({"key": str(authority.key_file), "certificate": str(authority.file),
+              "until": _day(authority.certificate), "fingerprint": mine})  # fmt: skip
+        return
     show(f"{authority.key_file}: made. Keep it off the network; it never needs to be on a peer.")
     show(f"{authority.file}: its certificate, until {_day(authority.certificate)}.")
     show(f"Fingerprint, to be read out to every site: {pki.fingerprint(authority.certificate)}")
@@ -174,6 +203,7 @@ def revoke(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name in the certificate.")],
     folder: Folder = Path("ca"),
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the others.")] = "",
+    as_json: Json = False,
 ) -> None:
     """Revoke a name for good and sign the list anew; send the list to every site.
 
@@ -183,19 +213,35 @@ def revoke(
 
     authority = pki.Authority(folder)
     found = authority.revoke(name, reason)
+    if as_json:
+        names = sorted(found.names)
+        show({"list": str(authority.revocations), "number": found.number, "revoked": names})
+        return
     show(f"{authority.revocations}: list {found.number}, {len(found.names)} revoked. Send it to")
     show("every site, which names it in its peer.toml (revocations = …).")
 
 
+def _require_told(as_json: bool, told: str | None) -> None:
+    """Refuse to ask a person in the middle of JSON."""
+    from ppadmm.errors import InputError
+
+    if as_json and told is None:
+        raise InputError("With --json nobody is asked; give --fingerprint, as it was read out.")
+
+
 def _compare(
-    who: str, thing: "x509.Certificate | x509.CertificateSigningRequest", told: str | None
+    who: str,
+    thing: "x509.Certificate | x509.CertificateSigningRequest",
+    told: str | None,
+    quiet: bool = False,
 ) -> None:
     """Go on only if the fingerprint was compared with its owner."""
     from ppadmm.engines import pki
     from ppadmm.errors import InputError
 
     mine = pki.fingerprint(thing)
-    show(f"Fingerprint: {mine}")
+    if not quiet:
+        show(f"Fingerprint: {mine}")
     if told is not None:
         if not pki.same_fingerprint(mine, told):
             raise InputError(f"The fingerprint is {mine}, not {told}; nothing was written.")

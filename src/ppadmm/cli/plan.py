@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ppadmm.cli.app import app
-from ppadmm.cli.common import counts, interruptible, numbers, progress, show
+from ppadmm.cli.common import Json, counts, interruptible, numbers, progress, show
 from ppadmm.errors import InputError
 
 
@@ -82,9 +82,7 @@ def plan(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="New folder for plan.json and plan.html.")
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
+    as_json: Json = False,
 ) -> None:
     """Forecast noise, rounds, messages and test error of a run, and what would help most.
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ppadmm.cli.app import app
-from ppadmm.cli.common import interruptible
+from ppadmm.cli.common import Json, interruptible, show
 
 
 @app.command()
@@ -26,6 +26,7 @@ def report(
             metavar="FILE", help="New file [RUN/report.html, with --public RUN/report-public.html]."
         ),
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Write one self-contained HTML file about a finished run and print its path.
 
@@ -36,4 +37,5 @@ def report(
     from ppadmm.reports.html import write_report
 
     with interruptible():
-        typer.echo(f"Report: {write_report(run, out, public)}")
+        path = write_report(run, out, public)
+    show({"report": str(path), "public": public} if as_json else f"Report: {path}")

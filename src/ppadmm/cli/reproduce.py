@@ -11,6 +11,7 @@ import typer
 from ppadmm.cli.app import app
 from ppadmm.cli.common import (
     Jobs,
+    Json,
     RayAddress,
     SweepEngine,
     interruptible,
@@ -54,9 +55,7 @@ def reproduce(
     ] = "adult",
     label: Annotated[str | None, typer.Option(metavar="NAME", help="As for train.")] = None,
     data_dir: Annotated[str | None, typer.Option(metavar="DIR", help="As for train.")] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
+    as_json: Json = False,
 ) -> None:
     """Make the figures of the paper, at its calibration and at the proven one side by side.
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from ppadmm.cli.app import app
-from ppadmm.cli.common import interruptible, numbers, show
+from ppadmm.cli.common import Json, interruptible, numbers, show
 
 
 @app.command()
@@ -45,9 +45,7 @@ def samples(
     epsilons: Annotated[
         str, typer.Option(metavar="ε,ε,…", help="Budgets of the table, comma-separated.")
     ] = "0.25,0.5,1,2,4",
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
+    as_json: Json = False,
 ) -> None:
     """Say how many records per agent are enough, without privacy and with it: a worst-case bound.
 

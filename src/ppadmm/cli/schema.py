@@ -1,12 +1,13 @@
 """`ppadmm schema`: the schema of a named data set, or a draft for a file."""
 
+import tomllib
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ppadmm.cli.app import app
-from ppadmm.cli.common import show
+from ppadmm.cli.common import Json, show
 
 
 @app.command()
@@ -22,6 +23,7 @@ def schema(
         Path | None,
         typer.Option(metavar="FILE", help="New file for the schema [standard output]."),
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Draft a schema for a file, or print the one of a named data set.
 
@@ -31,11 +33,13 @@ def schema(
     Example: ppadmm schema patients.csv --label ill --out patients.toml
     """
     text = _text(source, label)
-    if out is None:
+    if out is not None:
+        _write(out, text)
+    if as_json:
+        show({"file": None if out is None else str(out), "schema": tomllib.loads(text)})
+    elif out is None:
         typer.echo(text, nl=False)
-        return
-    _write(out, text)
-    if not _is_named(source):
+    elif not _is_named(source):
         show(f"{out}: a draft. Correct it, then set confirmed = true in it.")
 
 

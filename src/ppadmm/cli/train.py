@@ -8,12 +8,14 @@ import typer
 from ppadmm.cli.app import app
 from ppadmm.cli.common import (
     ALGORITHM_NAMES,
+    Json,
     LedgerFile,
     LedgerName,
     RayAddress,
     Resume,
     agents_or_column,
     booking_of,
+    completed,
     counts,
     interruptible,
     no_address,
@@ -36,6 +38,7 @@ def train(
         typer.Argument(
             metavar="DATA",
             show_default=False,
+            autocompletion=completed("synthetic, adult, adult-onehot, us, brazil"),
             help="synthetic (made-up records, no file needed), adult, adult-onehot, us, brazil, "
             "a CSV or Parquet file, or a folder of Parquet files, which is streamed [synthetic].",
         ),
@@ -79,15 +82,26 @@ def train(
         str | None,
         typer.Option(
             metavar="KIND",
+            autocompletion=completed("complete, ring, star, grid, erdos-renyi, small-world"),
             help="Who talks to whom: complete, ring, star, grid, erdos-renyi, small-world, or a "
             "file with one edge 'i j' per line, agents from 0 [erdos-renyi].",
         ),
     ] = None,
     algorithm: Annotated[
-        str | None, typer.Option(metavar="NAME", help=f"{ALGORITHM_NAMES} [pp].")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            autocompletion=completed(ALGORITHM_NAMES),
+            help=f"{ALGORITHM_NAMES} [pp].",
+        ),
     ] = None,
     loss: Annotated[
-        str | None, typer.Option(metavar="NAME", help="logistic or huber-hinge [logistic].")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            autocompletion=completed("logistic, huber-hinge"),
+            help="logistic or huber-hinge [logistic].",
+        ),
     ] = None,
     multiclass: Annotated[
         str | None,
@@ -139,7 +153,11 @@ def train(
     ] = None,
     solver: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="auto, fixed-metric, newton or lbfgs [auto]."),
+        typer.Option(
+            metavar="NAME",
+            autocompletion=completed("auto, fixed-metric, newton, lbfgs"),
+            help="auto, fixed-metric, newton or lbfgs [auto].",
+        ),
     ] = None,
     releases: Annotated[
         int | None,
@@ -185,9 +203,7 @@ def train(
             "is taken up from [temporary files of this machine].",
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
+    as_json: Json = False,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -197,6 +213,14 @@ def train(
         ),
     ] = None,
     no_save: Annotated[bool, typer.Option("--no-save", help="Write nothing.")] = False,
+    mlflow: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URI",
+            help="Log to this MLflow store what was released, and nothing else; "
+            "pip install 'ppadmm[mlflow]'.",
+        ),
+    ] = None,
     ledger: LedgerFile = None,
     dataset: LedgerName = None,
     resume: Resume = False,
@@ -213,6 +237,7 @@ def train(
     """
     from ppadmm.experiments.spec import RunSpec
     from ppadmm.experiments.train import train as run
+    from ppadmm.reports import tracking
     from ppadmm.reports.files import new_folder, require_new, write_run
     from ppadmm.reports.text import summary
 
@@ -237,6 +262,9 @@ def train(
         booking = booking_of(ledger, dataset, resume)
         placed = _engine(engine, ray_address, checkpoints)
         save = _is_saved(out, no_save, as_json)
+        track = None if mlflow is None else tracking.MLflowCallback(mlflow)
+        if track is not None:
+            track.ready()
         if save:
             require_new(out or new_folder(spec))
         with progress(hidden=as_json) as report:
@@ -245,6 +273,8 @@ def train(
     show(result.to_dict() if as_json else summary(result))
     if folder is not None and not as_json:
         typer.echo(f"\nResults: {folder}\nReport:  {folder / 'report.html'}")
+    if track is not None:
+        track(result)
 
 
 def _engine(name: str, address: str | None, checkpoints: Path | None) -> "Engine | None":

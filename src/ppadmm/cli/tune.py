@@ -7,6 +7,7 @@ import typer
 
 from ppadmm.cli.app import app
 from ppadmm.cli.common import (
+    Json,
     LedgerFile,
     LedgerName,
     Resume,
@@ -51,9 +52,7 @@ def tune(
     seed: Annotated[
         int | None, typer.Option(metavar="INT", help="Simulate: repeatable, NOT private.")
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
+    as_json: Json = False,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="New folder for the chosen run.")
     ] = None,

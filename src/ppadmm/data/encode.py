@@ -37,7 +37,12 @@ def normalise_rows(X: Matrix) -> Matrix:
 
 
 def unit_interval(x: Vector, low: float, high: float, scale: str) -> Vector:
-    """Clip to [low, high] and map to [0, 1]: (x−low)/(high−low), or log1p of both."""
+    """Clip to [low, high] and map to [0, 1]: (x−low)/(high−low), or log1p of both.
+
+    With scale `signed`, to [−1, 1], see `signed_unit`.
+    """
+    if scale == "signed":
+        return signed_unit(x, np.asarray(low), np.asarray(high))
     span = high - low
     if span == 0:
         return np.zeros_like(x)
@@ -45,6 +50,24 @@ def unit_interval(x: Vector, low: float, high: float, scale: str) -> Vector:
     if scale == "log":
         return cast(Vector, np.log1p(above) / np.log1p(span))
     return above / span
+
+
+def signed_unit(x: Vector, low: Vector, high: Vector) -> Vector:
+    """Clip to [low, high] and map to [−1, 1] so that 0 stays 0; bounds broadcast against x."""
+    shift, unit = signed_frame(low, high)
+    safe = np.where(unit == 0.0, 1.0, unit)
+    return np.where(unit == 0.0, 0.0, (np.clip(x, low, high) - shift) / safe)
+
+
+def signed_frame(low: Vector, high: Vector) -> tuple[Vector, Vector]:
+    """Return shift and unit of z = (x − shift)/unit.
+
+    (0, max(|low|, |high|)) where 0 lies within the bounds, else the bound next to 0 and the span.
+    So a zero, which lies within or is clipped to that bound, is mapped to 0: CSR stays CSR.
+    """
+    shift = np.where(low > 0.0, low, np.where(high < 0.0, high, 0.0))
+    unit = np.where(shift == 0.0, np.maximum(np.abs(low), np.abs(high)), high - low)
+    return shift, unit
 
 
 def category_codes(

@@ -43,13 +43,14 @@ Slot: TypeAlias = tuple[NDArray[np.int64], Vector]
 class Numeric:
     """A number with public bounds: clipped to [low, high], then mapped to [0, 1].
 
-    linear: (x − low)/(high − low);  log: log1p(x − low)/log1p(high − low).  Missing is 0.
+    linear: (x − low)/(high − low);  log: log1p(x − low)/log1p(high − low);  signed: to [−1, 1],
+    x/max(|low|, |high|), or the distance from the bound next to 0 over the span.  Missing is 0.
     """
 
     name: str
     low: float
     high: float
-    scale: Literal["linear", "log"] = "linear"
+    scale: Literal["linear", "log", "signed"] = "linear"
 
     def __post_init__(self) -> None:
         _check_name(self.name)
@@ -59,9 +60,9 @@ class Numeric:
             raise DataError(
                 f"Column {self.name!r}: expected low ≤ high, got {self.low} and {self.high}."
             )
-        if self.scale not in ("linear", "log"):
+        if self.scale not in ("linear", "log", "signed"):
             raise DataError(
-                f"Column {self.name!r}: unknown scale {self.scale!r}; choose linear or log."
+                f"Column {self.name!r}: unknown scale {self.scale!r}; choose linear, log or signed."
             )
 
     @property

@@ -104,8 +104,11 @@ class Booked:
 def open_booking(
     booking: Booking,
     spec: RunSpec,
-    data: Dataset,
     not_private_because: Sequence[str],
+    *,
+    name: str,
+    schema: Schema,
+    fingerprint: bytes,
     search: Search | None = None,
 ) -> Booked:
     """Open the ledger for a run or a search; one that is not private has no price: refused."""
@@ -115,9 +118,8 @@ def open_booking(
             "true; leave out --ledger to simulate, and do not share its results."
         )
     ledger = SqliteLedger.open(booking.ledger)
-    print_ = fingerprint(data)
-    name = booking.dataset or ledger.name_of(print_) or Path(data.name).stem
-    return Booked(ledger, name, print_, spec_digest(spec, data.schema, search), booking.resume)
+    known = booking.dataset or ledger.name_of(fingerprint) or Path(name).stem
+    return Booked(ledger, known, fingerprint, spec_digest(spec, schema, search), booking.resume)
 
 
 def spec_digest(spec: RunSpec, schema: Schema, search: Search | None = None) -> str:
@@ -136,14 +138,20 @@ def fingerprint(data: Dataset) -> bytes:
 
     Columns in order of their names, each as text; of records that came encoded, the encoding.
     """
-    found = hashlib.sha256()
     if data.table is None:
-        X: Any = data.X
-        found.update((X if isinstance(X, np.ndarray) else X.toarray()).tobytes())
-        found.update(data.y.tobytes())
-        return found.digest()
+        return row_fingerprint([(data.X, data.y)])
+    found = hashlib.sha256()
     for name in sorted(data.table.column_names):
         found.update(canonical.dumps([name, _texts(data.table[name])]))
+    return found.digest()
+
+
+def row_fingerprint(parts: Sequence[tuple[Any, Any]]) -> bytes:
+    """Return SHA-256 of encoded records (X, y), part by part."""
+    found = hashlib.sha256()
+    for X, y in parts:
+        found.update((X if isinstance(X, np.ndarray) else X.toarray()).tobytes())
+        found.update(y.tobytes())
     return found.digest()
 
 

@@ -179,7 +179,7 @@ def _batch(
     agents = cast(cell.algorithm, sites, [settings] * len(sites), noise)
     trace = local.run(agents)
     model = trace.model()
-    errors = judge(scene.test, model, scene.schema.classes, areas=False).error
+    errors = judge(scene.held_out, model, scene.schema.classes, areas=False).error
     losses = _train_losses(scene, model)
     curve = _average_losses(sites, trace) if cell.curve else np.zeros((len(model), 0))
     for k, (epsilon, plan) in enumerate(plans):

@@ -23,6 +23,7 @@ from ppadmm.data import (
     split,
 )
 from ppadmm.data.shard import stack_rows
+from ppadmm.errors import InputError
 from ppadmm.experiments.held_out import HeldOut
 from ppadmm.noise import NoiseSource
 from ppadmm.privacy import Budget, Charge, Ledger, MemoryLedger
@@ -37,13 +38,13 @@ Book: TypeAlias = Callable[[Reservations], Sequence[Ledger]]
 class Scene:
     """Who holds what, who talks to whom, and what models are judged on.
 
-    An agent that only listens has no part.
+    An agent that only listens has no part. `test` is None where nothing is held out.
     """
 
     schema: Schema
     graph: Graph
     parts: tuple[Shard | ShardStream | None, ...]
-    test: HeldOut
+    test: HeldOut | None
     loss: Loss
     dealt: Deal
 
@@ -80,6 +81,13 @@ class Scene:
         stack = stack_rows([part.X for part in parts])
         labels = np.concatenate([part.y for part in parts])
         return Shard(stack, labels, self.schema.classes)
+
+    @property
+    def held_out(self) -> HeldOut:
+        """The records that models are judged on."""
+        if self.test is None:
+            raise InputError("No records were held out for testing; judge the model elsewhere.")
+        return self.test
 
     def close(self) -> None:
         """Delete what a stream keeps on disk; records in memory stay."""

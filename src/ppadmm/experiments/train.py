@@ -1,6 +1,5 @@
 """One training run, from data to result."""
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -14,18 +13,18 @@ from ppadmm.algorithms import Settings, recipe_named
 from ppadmm.data import Dataset, Partition, Schema, StreamedData, load, open_stream
 from ppadmm.engines import local
 from ppadmm.errors import InputError
-from ppadmm.experiments.booked import Booked, Booking, open_booking
+from ppadmm.experiments.booked import Booked, Booking, fingerprint, open_booking
 from ppadmm.experiments.held_out import judge, largest_share, records_in
 from ppadmm.experiments.history import figures_by_round
 from ppadmm.experiments.metrics import Metrics
 from ppadmm.experiments.roles import Role, roles
 from ppadmm.experiments.scene import Book, Scene, cast, stage, strictest
 from ppadmm.experiments.spec import RunSpec, Search
+from ppadmm.experiments.verdict import not_private_because, statement_of
 from ppadmm.noise import NoiseSource, SecureNoise, SeededNoise
 from ppadmm.privacy import Tally
-from ppadmm.privacy import accountant as accounting
 from ppadmm.privacy.record import to_plain
-from ppadmm.privacy.statement import CAVEATS, UNITS, Statement, finite_or_none, worst
+from ppadmm.privacy.statement import Statement, finite_or_none
 from ppadmm.problem import loss_for, risk_over
 from ppadmm.typing import Array
 
@@ -45,10 +44,34 @@ class Prepared:
     settings: Settings
     scene: Scene
 
+    @classmethod
+    def of(cls, spec: RunSpec, scene: Scene) -> "Prepared":
+        """Choose what the spec leaves open, from the public sizes of the scene."""
+        return cls(spec, _settings(spec, scene), scene)
+
     def changed(self, **changes: Any) -> "Prepared":
         """Return the same scene with other settings."""
-        spec = replace(self.spec, **changes)
-        return replace(self, spec=spec, settings=_settings(spec, self.scene))
+        return Prepared.of(replace(self.spec, **changes), self.scene)
+
+    @property
+    def not_private_because(self) -> tuple[str, ...]:
+        """Why no run of this may be called private; empty if it may."""
+        return tuple(not_private_because(self))
+
+
+@dataclass(frozen=True)
+class Played:
+    """What the agents did: every release, and what is left of each of them."""
+
+    trace: local.Trace
+    endings: list[local.Ending]
+    started: datetime
+    seconds: float
+
+    @property
+    def reserved(self) -> list[Tally]:
+        """What each agent's ledger set aside."""
+        return [end.reserved[0] for end in self.endings]
 
 
 @dataclass(frozen=True)
@@ -108,8 +131,8 @@ class Result:
             "eta": settings.eta[0],
             "beta": settings.beta,
             "releases": self.trace.messages[:, 0].tolist(),
-            "test_records": records_in(scene.test),
-            "test_majority": largest_share(scene.test),
+            "test_records": records_in(scene.held_out),
+            "test_majority": largest_share(scene.held_out),
             "test_error": float(self.metrics.error[0]),
             "test_error_per_agent": [float(e) for e in self.agent_metrics.error],
             "test_auc": finite_or_none(float(self.metrics.auc[0])),
@@ -147,7 +170,7 @@ def prepare_opened(
     seed = spec.seed or 0
     scene = stage(opened, spec.agents, spec.graph, loss, seed, spec.records, spec.partition)
     spec = spec.settled(spec.data if data is None else opened.name, scene.graph.size)
-    return Prepared(spec, _settings(spec, scene), scene)
+    return Prepared.of(spec, scene)
 
 
 def open_data(spec: RunSpec, data: object | None = None) -> Dataset | StreamedData:
@@ -208,8 +231,15 @@ def book_run(
             f"{opened.name!r} is streamed, and a ledger cannot name what it does not read whole; "
             "leave out --ledger or --memory."
         )
-    reasons = _not_private_because(prepared)
-    return open_booking(booking, prepared.spec, opened, reasons, search)
+    return open_booking(
+        booking,
+        prepared.spec,
+        prepared.not_private_because,
+        name=opened.name,
+        schema=opened.schema,
+        fingerprint=fingerprint(opened),
+        search=search,
+    )
 
 
 def run(
@@ -222,19 +252,25 @@ def run(
 
     `book` takes what every agent reserves and returns the ledgers that they pay into.
     """
-    now, started = datetime.now().astimezone(), time.perf_counter()
-    on_round = None if progress is None else _counted(progress, prepared.settings.rounds)
-    trace, endings = drive(prepared, on_round, book, engine)
-    return _result(prepared, endings, trace, now, time.perf_counter() - started)
+    return _result(prepared, play(prepared, progress, book, engine))
 
 
-def drive(
+def play(
     prepared: Prepared,
-    on_round: OnRound | None = None,
+    progress: Progress | None = None,
     book: Book | None = None,
     engine: Engine | None = None,
+) -> Played:
+    """Drive the agents to the end; nothing is held against test records."""
+    now, started = datetime.now().astimezone(), time.perf_counter()
+    on_round = None if progress is None else _counted(progress, prepared.settings.rounds)
+    trace, endings = _drive(prepared, on_round, book, engine)
+    return Played(trace, endings, now, time.perf_counter() - started)
+
+
+def _drive(
+    prepared: Prepared, on_round: OnRound | None, book: Book | None, engine: Engine | None
 ) -> tuple[local.Trace, list[local.Ending]]:
-    """Train and nothing else: no statement, no test figures."""
     spec = prepared.spec
     pooled = recipe_named(spec.algorithm).pooled
     budgets = [strictest(spec.budgets)] if pooled else spec.budgets
@@ -279,18 +315,12 @@ def _settings(spec: RunSpec, scene: Scene) -> Settings:
     )
 
 
-def _result(
-    prepared: Prepared,
-    endings: list[local.Ending],
-    trace: local.Trace,
-    started: datetime,
-    seconds: float,
-) -> Result:
-    reserved = [end.reserved[0] for end in endings]
-    statement = _statement(prepared, reserved, trace)
+def _result(prepared: Prepared, played: Played) -> Result:
+    trace, endings = played.trace, played.endings
+    statement = statement_of(prepared, played)
     model, agent_models = trace.model()[0], trace.agent_models()[:, 0]
     classes = prepared.scene.schema.classes
-    test = prepared.scene.test
+    test = prepared.scene.held_out
     loss = None if statement.private else _train_loss(prepared, model)
     return Result(
         prepared=prepared,
@@ -302,9 +332,9 @@ def _result(
         train_loss=loss,
         noise=[_noise(end) for end in endings],
         passes=float(np.mean([end.passes for end in endings])),
-        started=started,
-        seconds=seconds,
-        reserved=reserved,
+        started=played.started,
+        seconds=played.seconds,
+        reserved=played.reserved,
         spent=[end.spent[0] for end in endings],
         history=figures_by_round(trace, test, classes),
         statement=statement,
@@ -321,116 +351,16 @@ def _noise(end: local.Ending) -> dict[str, float]:
     return {name: float(scale[0]) for name, scale in end.scales.items()}
 
 
-def _statement(prepared: Prepared, reserved: list[Tally], trace: local.Trace) -> Statement:
-    spec = prepared.spec
-    reasons = tuple(_not_private_because(prepared))
-    bound = worst(reserved, spec.delta)
-    proven = finite_or_none(bound.epsilon)
-    each = tuple(finite_or_none(accounting.epsilon(t, spec.delta).epsilon) for t in reserved)
-    claims = _claims(spec)
-    return Statement(
-        private=not reasons,
-        not_private_because=reasons,
-        unit=UNITS[spec.adjacency],
-        adjacency=spec.adjacency,
-        epsilon=proven,
-        delta=spec.delta,
-        theorem=None if proven is None else bound.theorem,
-        accountant=accounting.VERSION,
-        calibration=spec.calibration,
-        claims=claims,
-        epsilons=each,
-        releases=tuple(int(count) for count in trace.messages[:, 0]),
-        noise_source=recipe_named(spec.algorithm).noise_source
-        if spec.seed is None
-        else "seeded NumPy (simulation)",
-        warnings=(*_claim_warnings(prepared, each), *_warnings(prepared)),
-        caveats=_caveats(prepared),
-    )
-
-
-def _not_private_because(prepared: Prepared) -> list[str]:
-    spec = prepared.spec
-    reasons = []
-    if why := recipe_named(spec.algorithm).not_private_because:
-        reasons.append(why)
-    if spec.seed is not None:
-        reasons.append(f"the noise follows from the seed {spec.seed}, so anyone can remove it")
-    if spec.calibration == "paper":
-        reasons.append("the paper's calibration is not proven")
-    if not prepared.scene.schema.confirmed:
-        reasons.append("the schema (bounds, categories, classes) was inferred from the records")
-    if prepared.scene.dealt.not_private_because:
-        reasons.append(prepared.scene.dealt.not_private_because)
-    return reasons
-
-
-def _caveats(prepared: Prepared) -> tuple[str, ...]:
-    own = prepared.scene.dealt.caveat
-    return CAVEATS if own is None else (own, *CAVEATS)
-
-
-def _claims(spec: RunSpec) -> tuple[float | None, ...]:
-    """Return what each agent's noise is calibrated for."""
-    pooled = recipe_named(spec.algorithm).pooled
-    budgets = [strictest(spec.budgets)] if pooled else spec.budgets
-    bare = spec.algorithm == "non-private"
-    return tuple(None if bare else budget.epsilon for budget in budgets)
-
-
-def _claim_warnings(prepared: Prepared, proven: Sequence[float | None]) -> list[str]:
-    """Flag every agent's claim that the accountant does not prove, the worst first."""
-    spec = prepared.spec
-    if spec.calibration == "proven":
-        return []
-    names = prepared.scene.names if len(proven) > 1 else ("all",)
-    false = [
-        (name, claim, found)
-        for name, claim, found in zip(names, _claims(spec), proven, strict=True)
-        if claim is not None and (found is None or found > claim)
-    ]
-    worst_first = sorted(false, key=lambda each: -math.inf if each[2] is None else -each[2])
-    groups = _alike(worst_first, len(proven))
-    return [_false_claim(who, *which) for which, who in groups.items()]
-
-
-def _alike(
-    false: Sequence[tuple[str, float, float | None]], of: int
-) -> dict[tuple[float, float | None], str]:
-    """Name together the agents whose claims and proofs are the same; none if that is everyone."""
-    names: dict[tuple[float, float | None], list[str]] = {}
-    for name, claim, found in false:
-        names.setdefault((claim, found), []).append(name)
-    return {
-        which: "" if len(who) == of else f" at {', '.join(who)}" for which, who in names.items()
-    }
-
-
-def _false_claim(who: str, claim: float, proven: float | None) -> str:
-    found = "no ε at all" if proven is None else f"ε = {proven:.3g} only"
-    return (
-        f"the paper's formulas claim ε = {claim:g} for this noise{who}, but the accountant proves "
-        f"{found}: do not rely on the claim."
-    )
-
-
-def _warnings(prepared: Prepared) -> list[str]:
-    spec, least = prepared.spec, min(part.n for part in prepared.scene.shards)
-    if spec.algorithm == "non-private" or spec.delta <= 1.0 / least:
-        return []
-    return [
-        f"δ = {spec.delta:g} is above 1/n = {1.0 / least:.2g}: a mechanism with such a δ may "
-        "publish a whole record; choose δ well below 1/n."
-    ]
-
-
 __all__ = [
+    "Played",
     "Prepared",
     "Result",
     "book_run",
     "open_data",
+    "play",
     "prepare",
     "prepare_opened",
     "run",
+    "statement_of",
     "train",
 ]

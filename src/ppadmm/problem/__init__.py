@@ -1,7 +1,15 @@
 """Losses, networks and the subproblem that an agent solves in every round."""
 
 from ppadmm.problem.graphs import KINDS, Graph, graph_from, make_graph, read_edges
-from ppadmm.problem.losses import LOSSES, HuberHinge, Logistic, Loss, MarginLoss, loss_named
+from ppadmm.problem.losses import (
+    LOSSES,
+    HuberHinge,
+    Logistic,
+    Loss,
+    MarginLoss,
+    OneMargin,
+    loss_named,
+)
 from ppadmm.problem.multiclass import MULTICLASS, Multinomial, OneVsRest, ScoreLoss, loss_for
 from ppadmm.problem.risk import MarginRisk, NoRecords, Risk, Subproblem
 from ppadmm.problem.scores import ScoreRisk, laid_out, risk_of
@@ -19,6 +27,7 @@ __all__ = [
     "MarginRisk",
     "Multinomial",
     "NoRecords",
+    "OneMargin",
     "OneVsRest",
     "Risk",
     "ScoreLoss",

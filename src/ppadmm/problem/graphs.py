@@ -9,6 +9,9 @@ from typing import Any
 from ppadmm import checks
 from ppadmm.errors import GraphError
 
+ALONE = "alone"
+"""The name of the one network without edges: a single agent, for algorithms that pool records."""
+
 
 @dataclass(frozen=True)
 class Graph:
@@ -47,7 +50,7 @@ class Graph:
 
     def _require_connected(self) -> None:
         lonely = [i for i in range(self.size) if not self.neighbours(i)]
-        if lonely:
+        if lonely and (self.size, self.name) != (1, ALONE):
             raise GraphError(
                 f"Agent {lonely[0]} has no neighbour; give it at least one edge or remove it."
             )

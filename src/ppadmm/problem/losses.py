@@ -13,6 +13,7 @@ and ∇g must be continuous with kinks on finitely many hyperplanes. The guarant
 algorithm rests on these numbers, so the tests check them on random scores.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -20,6 +21,8 @@ import numpy as np
 from scipy.special import expit
 
 from ppadmm import checks
+from ppadmm.errors import InputError
+from ppadmm.registry import Registry
 from ppadmm.typing import Array
 
 
@@ -68,15 +71,20 @@ class MarginLoss(Loss, Protocol):
         """ℓ''(m), elementwise; at a kink either one-sided value."""
 
 
-@dataclass(frozen=True)
-class Logistic:
-    """ℓ(m) = log(1 + e⁻ᵐ); G = 1, c₁ = 1/4."""
+class OneMargin:
+    """The constants that every loss of one margin shares."""
 
-    name: ClassVar[str] = "logistic"
     outputs: ClassVar[int] = 1
     span: ClassVar[int] = 1
     trace: ClassVar[float] = 1.0
     square: ClassVar[float] = 1.0
+
+
+@dataclass(frozen=True)
+class Logistic(OneMargin):
+    """ℓ(m) = log(1 + e⁻ᵐ); G = 1, c₁ = 1/4."""
+
+    name: ClassVar[str] = "logistic"
     lipschitz: ClassVar[float] = 1.0
     smoothness: ClassVar[float] = 0.25
 
@@ -98,7 +106,7 @@ class Logistic:
 
 
 @dataclass(frozen=True)
-class HuberHinge:
+class HuberHinge(OneMargin):
     """The hinge loss of a linear SVM, rounded off over a band of half-width h.
 
     ℓ(m) = 0 for m > 1+h, (1+h−m)²/(4h) for |1−m| ≤ h, 1−m for m < 1−h; G = 1, c₁ = 1/(2h).
@@ -106,10 +114,6 @@ class HuberHinge:
 
     width: float = 0.5
     name: ClassVar[str] = "huber-hinge"
-    outputs: ClassVar[int] = 1
-    span: ClassVar[int] = 1
-    trace: ClassVar[float] = 1.0
-    square: ClassVar[float] = 1.0
     lipschitz: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
@@ -136,10 +140,46 @@ class HuberHinge:
         return np.where(np.abs(1.0 - margins) <= self.width, self.smoothness, 0.0)
 
 
-LOSSES: dict[str, type[Logistic] | type[HuberHinge]] = {
-    Logistic.name: Logistic,
-    HuberHinge.name: HuberHinge,
-}
+def require_constants(kind: Callable[[], MarginLoss]) -> None:
+    """Refuse a loss whose slopes or curvatures break its declared constants at margins tried.
+
+    A guard against slips of the pen, not a proof: that is for whoever adds the loss.
+    """
+    loss = kind()
+    margins = np.concatenate([np.linspace(-60.0, 60.0, 24_001), np.linspace(-2.0, 3.0, 20_001)])
+    slope, bend, step = loss.gradient(margins.copy()), loss.curvature(margins), 1e-6
+    rise = (loss.value(margins + step) - loss.value(margins - step)) / (2.0 * step)
+    for broken, what in (
+        (~(np.abs(slope) <= loss.lipschitz + 1e-12), f"|slope| ≤ lipschitz = {loss.lipschitz:g}"),
+        (~(bend >= 0.0), "curvature ≥ 0"),
+        (~(bend <= loss.smoothness + 1e-12), f"curvature ≤ smoothness = {loss.smoothness:g}"),
+        (
+            ~(np.abs(rise - slope) <= 1e-6 * (2.0 + loss.smoothness)),
+            "gradient to be the derivative of value",
+        ),
+        (
+            ~(np.abs(np.diff(slope, append=slope[-1])) <= _most(margins, loss.smoothness)),
+            "a gradient that is continuous and no steeper than smoothness",
+        ),
+    ):
+        if broken.any():
+            m = margins[int(np.argmax(broken))]
+            raise InputError(
+                f"The loss {loss.name!r} breaks what it declares at margin {m:.6g}: expected "
+                f"{what}. The noise rests on it; correct the loss."
+            )
+
+
+def _most(margins: Array, smoothness: float) -> Array:
+    """Return how far a slope may move from each margin to the next."""
+    gaps = np.abs(np.diff(margins, append=margins[-1]))
+    return np.asarray(smoothness * gaps * (1.0 + 1e-9) + 1e-12)
+
+
+LOSSES: Registry[Callable[[], MarginLoss]] = Registry(
+    "loss", (Logistic, HuberHinge), require_constants
+)
+"""A user's own gets in with `LOSSES.add` (docs/howto/add-a-loss.md)."""
 
 
 def loss_named(name: str) -> MarginLoss:

@@ -83,7 +83,7 @@ def _cost_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
 def _noise(scales: dict[str, float]) -> str:
     if not any(scales.values()):
         return "none"
-    return ", ".join(f"{NOISES[name]} = {scale:.3g}" for name, scale in scales.items())
+    return ", ".join(f"{NOISES.get(name, name)} = {scale:.3g}" for name, scale in scales.items())
 
 
 def _span(counts: list[int]) -> str:

@@ -1,25 +1,28 @@
 """Local solvers; each certifies the residual it reached."""
 
+from collections.abc import Callable
+
 from ppadmm import checks
-from ppadmm.solvers.base import Solution, Solver, Warm, cold_start
+from ppadmm.registry import Registry
+from ppadmm.solvers.base import Solution, Solver, Verified, Warm, cold_start, descend
 from ppadmm.solvers.newton import Newton
 from ppadmm.solvers.quasi_newton import LBFGS, FixedMetric
 
-SOLVERS: dict[str, type[FixedMetric] | type[Newton] | type[LBFGS]] = {
-    FixedMetric.name: FixedMetric,
-    Newton.name: Newton,
-    LBFGS.name: LBFGS,
-}
+SOLVERS: Registry[Callable[[], Solver]] = Registry("solver", (FixedMetric, Newton, LBFGS))
+"""A user's own gets in with `SOLVERS.add` (docs/howto/add-a-solver.md)."""
 WIDE = 1500
 """From this many features on a dense d × d metric costs more than it saves."""
 
 
 def solver_named(name: str, d: int) -> Solver:
-    """Return the solver called `name`; `auto` picks by the number of features."""
+    """Return the solver called `name`; `auto` picks by the number of features.
+
+    What a user's own returns is verified before it is used.
+    """
     checks.one_of("solver", name, ["auto", *SOLVERS])
     if name == "auto":
         name = FixedMetric.name if d < WIDE else LBFGS.name
-    return SOLVERS[name]()
+    return Verified(SOLVERS[name]()) if name in SOLVERS.own else SOLVERS[name]()
 
 
 __all__ = [
@@ -30,7 +33,9 @@ __all__ = [
     "Newton",
     "Solution",
     "Solver",
+    "Verified",
     "Warm",
     "cold_start",
+    "descend",
     "solver_named",
 ]

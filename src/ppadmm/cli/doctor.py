@@ -1,0 +1,32 @@
+"""`ppadmm doctor`: whether this machine is fit to train on."""
+
+from typing import Annotated
+
+import typer
+
+from ppadmm.cli.app import app
+from ppadmm.cli.common import Json, show
+
+
+@app.command()
+def doctor(
+    data_dir: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Folder of the named data sets [$PPADMM_DATA]."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what is installed and found, and test the secure noise. Reads no records.
+
+    Exit code 1 if something that private training needs is missing or wrong. A test of the noise
+    raises a false alarm about once in a million times.
+
+    Example: ppadmm doctor --json
+    """
+    from ppadmm.experiments.doctor import examine
+    from ppadmm.reports.doctor import doctor_text
+
+    found = examine(data_dir)
+    show(found.to_dict() if as_json else doctor_text(found))
+    if not found.well:
+        raise typer.Exit(1)

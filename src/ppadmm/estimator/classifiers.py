@@ -1,0 +1,428 @@
+"""`PrivateLogisticRegression` and `PrivateLinearSVC`: training over several agents, as `fit`."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
+
+from ppadmm.algorithms import recipe_named
+from ppadmm.data import Schema
+from ppadmm.errors import BudgetError, DataError, InputError, PrivacyWarning
+from ppadmm.estimator.encoders import Box, BySchema, Encoder, box, observed_box, target
+from ppadmm.estimator.staging import deal, scene
+from ppadmm.estimator.watch import REGISTER, fitted_steps, refuse_callers
+from ppadmm.experiments.booked import Booking, open_booking, row_fingerprint
+from ppadmm.experiments.spec import RunSpec
+from ppadmm.experiments.train import Played, Prepared, play, statement_of
+from ppadmm.privacy import Tally, accountant
+from ppadmm.privacy.interop import to_dp_event, without_sampler
+from ppadmm.privacy.statement import Statement
+from ppadmm.privacy.totals import together
+from ppadmm.problem.graphs import ALONE
+from ppadmm.typing import Array
+
+ONE_PLACE = ("pp", "one-shot", "centralised")
+"""Algorithms that, for a single agent, mean objective perturbation of all records at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class AgentModel:
+    """What one agent ends up with from its own releases, and what it cost its records."""
+
+    name: str
+    records: int
+    coef: Array
+    intercept: Array
+    epsilon: float
+
+
+class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """What both classifiers share; see `PrivateLogisticRegression`."""
+
+    _loss: ClassVar[str]
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        algorithm: str = "pp",
+        n_agents: int = 5,
+        graph: str = "erdos-renyi",
+        bounds: Any = None,
+        schema: Schema | str | Path | None = None,
+        classes: Sequence[Any] | None = None,
+        rounds: int | None = None,
+        eta: float | None = None,
+        regularisation: float = 0.0,
+        adjacency: str = "replace-one",
+        ledger: str | Path | None = None,
+        dataset: str | None = None,
+        accept_composition: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.algorithm = algorithm
+        self.n_agents = n_agents
+        self.graph = graph
+        self.bounds = bounds
+        self.schema = schema
+        self.classes = classes
+        self.rounds = rounds
+        self.eta = eta
+        self.regularisation = regularisation
+        self.adjacency = adjacency
+        self.ledger = ledger
+        self.dataset = dataset
+        self.accept_composition = accept_composition
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, groups: Any = None) -> "_PrivateLinear":
+        """Train on records X (n, features) with labels y (n,) and return itself.
+
+        `groups` (n,) names the site of each record: an agent for every name, in place of
+        `n_agents`. Who holds which record, and how many, count as public.
+        """
+        if self._is_secret:
+            refuse_callers(self.accept_composition)
+        X, labels = self._checked(X, y)
+        classes, codes = self._classes(labels)
+        encoder, schema = self._encoder(X, classes)
+        dealt = deal(len(codes), self.n_agents, groups)
+        spec = self._spec(len(dealt.parts))
+        rows = encoder.encode(X)
+        prepared = Prepared.of(spec, scene(spec, rows, codes, schema, dealt))
+        learnt = fitted_steps()
+        self._warn(schema.confirmed, learnt)
+        records = (X if isinstance(encoder, Box) else rows, codes)
+        played, statement = self._train(prepared, records, learnt)
+        self.classes_ = classes
+        self.schema_ = schema
+        self._encoder_ = encoder
+        self._keep(prepared, played, statement)
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Return θᵀ(z, 1)/‖(z, 1)‖ of the encoded records: (n,), or (n, K) for K > 2 classes."""
+        check_is_fitted(self)
+        rows = self._encoder_.encode(self._features(X))
+        scores = np.asarray(rows @ self._theta.T)
+        return scores[:, 0] if len(self._theta) == 1 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the class of each record: of a positive score, or of the largest."""
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+        found: NDArray[Any] = self.classes_[codes]
+        return found
+
+    @property
+    def dp_event_(self) -> Any:
+        """The fit as a `dp_accounting.DpEvent`, that of the agent whose records cost most.
+
+        `NonPrivateDpEvent` if the fit is not private. The sampler's total variation, which
+        `dp_accounting` has no event for, is left out; `privacy_statement_` includes it.
+        """
+        check_is_fitted(self)
+        if not self.private_:
+            from dp_accounting.dp_event import NonPrivateDpEvent
+
+            return NonPrivateDpEvent()
+        worst = max(self._tallies, key=lambda t: accountant.epsilon(t, self.delta).epsilon)
+        return to_dp_event(without_sampler(worst))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.schema is None
+        # Noise: the data sets of scikit-learn's checks are far too small for any ε of interest.
+        tags.classifier_tags.poor_score = self.algorithm != "non-private"
+        return tags
+
+    @property
+    def _is_secret(self) -> bool:
+        """Whether records meet secure noise: nobody said that this is a simulation."""
+        return self.random_state is None and self.algorithm != "non-private"
+
+    def _checked(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+        if self.schema is None:
+            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        else:
+            X, y = validate_data(self, X, y, skip_check_array=True)
+            y = column_or_1d(y, warn=True)
+            check_consistent_length(X, y)
+        check_classification_targets(y)
+        return X, np.asarray(y)
+
+    def _features(self, X: Any) -> Any:
+        if self.schema is None:
+            return validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        return validate_data(self, X, reset=False, skip_check_array=True)
+
+    def _classes(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+        """Return the classes in order and the place of every label among them."""
+        classes = np.unique(y if (given := self._given_classes(y)) is None else given)
+        if len(classes) < 2:
+            raise DataError(
+                f"Expected two classes or more, got 1 class ({classes.tolist()[0]!r}); name the "
+                "others, which these records happen to lack, with classes=[…]."
+            )
+        unknown = ~np.isin(y, classes)
+        if unknown.any():
+            row = int(np.argmax(unknown))
+            raise DataError(
+                f"The label {y.tolist()[row]!r} of record {row} is not among the classes "
+                f"{classes.tolist()}; correct it, or name it in classes."
+            )
+        return classes, np.searchsorted(classes, y)
+
+    def _given_classes(self, y: NDArray[Any]) -> NDArray[Any] | None:
+        if self.classes is not None:
+            return np.asarray(self.classes)
+        if self.schema is None:
+            return None
+        names = self._schema().label.names
+        try:
+            return np.asarray(names).astype(y.dtype if y.dtype.kind in "biuf" else object)
+        except ValueError:
+            raise DataError(
+                f"The schema's classes {list(names)} do not read as labels of type {y.dtype}; "
+                "give classes=[…]."
+            ) from None
+
+    def _schema(self) -> Schema:
+        if isinstance(self.schema, Schema):
+            return self.schema
+        return Schema.from_toml(str(self.schema))
+
+    def _encoder(self, X: Any, classes: NDArray[Any]) -> tuple[Encoder, Schema]:
+        """Return how records become rows, and the same as a schema."""
+        if self.schema is not None:
+            if self.bounds is not None:
+                raise InputError("The schema has bounds of its own; leave out bounds.")
+            public = self._schema()
+            return BySchema(public), public
+        names = _names(self, X.shape[1])
+        found = observed_box(X) if self.bounds is None else box(self.bounds, names)
+        confirmed = self.bounds is not None and self.classes is not None
+        label = target([str(c) for c in classes.tolist()], names)
+        return found, Schema(found.columns(names), label, missing=(), confirmed=confirmed)
+
+    def _spec(self, agents: int) -> RunSpec:
+        algorithm = self.algorithm
+        if agents == 1 and not recipe_named(algorithm).pooled:
+            if algorithm not in ONE_PLACE:
+                raise InputError(
+                    f"The algorithm {algorithm!r} needs two agents or more, got 1; use 'pp', which "
+                    "is centralised objective perturbation for one."
+                )
+            algorithm = "centralised"
+        return RunSpec(
+            data="records",
+            agents=agents,
+            graph=ALONE if agents == 1 else self.graph,
+            algorithm=algorithm,
+            loss=self._loss,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            rounds=self.rounds,
+            eta=self.eta,
+            regularisation=self.regularisation,
+            adjacency=self.adjacency,
+            seed=_seed(self.random_state),
+        )
+
+    def _warn(self, confirmed: bool, learnt: list[str]) -> None:
+        """Say once why a fit is not private, though nobody asked for that."""
+        why = []
+        if not confirmed and self.schema is not None:
+            why.append("the schema is not confirmed (correct it, then set confirmed)")
+        elif not confirmed:
+            names = [name for name in ("bounds", "classes") if getattr(self, name) is None]
+            why.append(f"{' and '.join(names)} were read off the records (give them)")
+        why += [_learnt(name) for name in learnt]
+        if why:
+            warnings.warn(f"NOT private: {'; '.join(why)}.", PrivacyWarning, stacklevel=3)
+
+    def _train(
+        self, prepared: Prepared, records: tuple[Any, Any], learnt: list[str]
+    ) -> tuple[Played, Statement]:
+        """Run the agents; private records are looked up before and remembered after."""
+        reasons = (*prepared.not_private_because, *(_learnt(name) for name in learnt))
+        if reasons:
+            played = self._play(prepared, records, reasons)
+            statement = statement_of(prepared, played)
+            return played, replace(statement, private=False, not_private_because=reasons)
+        prints = REGISTER.prints(records[0])
+        count, costs = REGISTER.earlier(prints)
+        if count and self.ledger is None and not self.accept_composition:
+            raise BudgetError(
+                f"{count} of these {len(prints)} records were trained on before in this process, "
+                "and ε adds up over fits; give ledger=FILE to keep the books, "
+                "accept_composition=True to go on, or random_state to simulate."
+            )
+        played = self._play(prepared, records, ())
+        REGISTER.enter(prints, played.reserved)
+        statement = statement_of(prepared, played)
+        note = _together([*costs, tuple(played.reserved)], self.delta) if costs else ()
+        return played, replace(statement, caveats=(*note, *statement.caveats))
+
+    def _play(self, prepared: Prepared, records: tuple[Any, Any], reasons: Sequence[str]) -> Played:
+        """Run the agents, and charge the ledger if there is one; it refuses what has `reasons`."""
+        if self.ledger is None:
+            return play(prepared)
+        booked = open_booking(
+            Booking(Path(self.ledger), self.dataset),
+            prepared.spec,
+            reasons,
+            name="records",
+            schema=prepared.scene.schema,
+            fingerprint=row_fingerprint([records]),
+        )
+        with booked:
+            played = play(prepared, book=booked.book)
+            booked.finish()
+        return played
+
+    def _keep(self, prepared: Prepared, played: Played, statement: Statement) -> None:
+        """Keep what was released, and nothing of the records."""
+        K = prepared.scene.loss.outputs
+        self._theta = played.trace.model()[0].reshape(K, -1)
+        self._tallies = tuple(played.reserved)
+        self.privacy_statement_ = statement
+        self.private_ = statement.private
+        self.coef_, self.intercept_ = self._encoder_.linear(self._theta)
+        models = played.trace.agent_models()[:, 0].reshape(len(played.endings), K, -1)
+        pooled = len(models) < len(prepared.scene.names)
+        names = ("all, pooled",) if pooled else prepared.scene.names
+        sizes = (sum(prepared.scene.records),) if pooled else prepared.scene.records
+        self.agents_ = tuple(
+            AgentModel(name, n, *self._encoder_.linear(theta), epsilon=bound)
+            for name, n, theta, bound in zip(
+                names, sizes, models, _epsilons(self._tallies, self.delta), strict=True
+            )
+        )
+
+
+class PrivateLogisticRegression(_PrivateLinear):
+    """Logistic regression trained over several agents with differential privacy.
+
+    Parameters
+    ----------
+    epsilon, delta
+        Budget of every agent's records for the whole fit.
+    algorithm
+        A name of `ppadmm.algorithms.ALGORITHMS`: "pp", "ipp", "gradient", "one-shot", ….
+    n_agents
+        Agents that share the records evenly, unless `fit` gets `groups`. One agent means
+        objective perturbation of all records at one place.
+    graph
+        Who talks to whom: a kind such as "ring", or a file with one edge per line.
+    bounds
+        Public bounds of the features: (low, high), each a number or one per feature, or
+        {name: (low, high)}. Values outside are clipped.
+    schema
+        A `ppadmm.data.Schema`, or the path of its file, in place of bounds and classes: for
+        frames with categories and missing cells.
+    classes
+        The public list of classes.
+    rounds, eta, regularisation, adjacency
+        As in `RunSpec`; None is chosen from public sizes.
+    ledger, dataset
+        A data owner's ledger to charge, and what the records are called there.
+    accept_composition
+        Train again on records that this process has trained on; the ε add up.
+    random_state
+        Makes the fit a repeatable simulation, not private.
+
+    Attributes
+    ----------
+    private_, privacy_statement_, dp_event_
+        Whether the fit may be called private, what may be claimed, and the same for
+        `dp_accounting`.
+    coef_, intercept_
+        In the units of X (of the encoded features with a schema). X @ coef_.T + intercept_ has
+        the sign of `decision_function`, which divides it by the length of the encoded record.
+    agents_
+        An `AgentModel` for every agent.
+    classes_, schema_, n_features_in_, feature_names_in_
+        What is public about the records.
+
+    Guarantees
+    ----------
+    If `private_`, all that the agents send, hence the model, is (ε, δ)-differentially private for
+    one record of one agent under `adjacency`. Scores on private records are not covered. With
+    bounds or classes read off the records, after a pipeline step that learns from them, or with
+    a `random_state`, `private_` is False. docs/scikit-learn.md has the rest.
+    """
+
+    _loss = "logistic"
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probability of each class (n, K)."""
+        scores = self.decision_function(X)
+        if scores.ndim == 2:
+            return np.asarray(softmax(scores, axis=1))
+        p = expit(scores)
+        return np.column_stack([1.0 - p, p])
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return the logarithm of `predict_proba`."""
+        return np.log(self.predict_proba(X))
+
+
+class PrivateLinearSVC(_PrivateLinear):
+    """Linear support vector machine (hinge loss, rounded off) trained in the same way.
+
+    Three or more classes are trained one against the rest. There are no probabilities; see
+    `PrivateLogisticRegression` for everything else.
+    """
+
+    _loss = "huber-hinge"
+
+
+def _names(estimator: Any, features: int) -> list[str]:
+    names = getattr(estimator, "feature_names_in_", None)
+    return [f"x{j}" for j in range(features)] if names is None else [str(name) for name in names]
+
+
+def _seed(random_state: Any) -> int | None:
+    if random_state is None:
+        return None
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def _learnt(step: str) -> str:
+    return (
+        f"the pipeline's step {step!r} learnt from the records without noise (give bounds or a "
+        "schema instead, or freeze a step that was fitted on public records)"
+    )
+
+
+def _together(costs: Sequence[Sequence[Tally]], delta: float) -> tuple[str]:
+    bound = together(costs, delta)
+    return (
+        f"Some of these records were trained on in {len(costs) - 1} earlier fits of this process: "
+        f"together ε = {bound.epsilon:.4g} at δ = {delta:g}.",
+    )
+
+
+def _epsilons(tallies: Sequence[Tally], delta: float) -> list[float]:
+    return [accountant.epsilon(tally, delta).epsilon for tally in tallies]
+
+
+__all__ = ["AgentModel", "PrivateLinearSVC", "PrivateLogisticRegression"]
