@@ -1,7 +1,7 @@
 """The gradient of margin losses in one sweep over the records, compiled by numba.
 
 Imported only through `kernels.compiled`: importing numba takes a fifth of a second, and it may not
-be installed. Records come in blocks of `kernels.ROWS` (see `kernels.Packed`): the margins of a
+be installed. Records come in blocks of some dozen (see `packed.Packed`): the margins of a
 block, the slopes ℓ' and the transposed product follow one another while the block is in the cache.
 
 Sums may be taken in any order here (`reassoc`), which the rounding bound of `MarginRisk` covers.

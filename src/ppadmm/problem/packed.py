@@ -13,8 +13,8 @@ from ppadmm.problem.kernels import compiled, width_of
 from ppadmm.problem.losses import Loss
 from ppadmm.typing import Array
 
-ROWS = 128
-"""Records in a block: their margins, and a few dozen columns, stay in the first-level cache."""
+ROWS, FEWEST_ROWS, BLOCK_BYTES = 128, 16, 8192
+"""Records in a block: their numbers are read twice, and stay in the first-level cache meanwhile."""
 
 SMALL, FEW_ROWS = 1024, 32
 """A shard with fewer records is laid out together with others, in smaller blocks."""
@@ -74,7 +74,7 @@ class Tables(NamedTuple):
 
 @dataclass(frozen=True)
 class Packed:
-    """Coded records v = scale·z in blocks of `ROWS`, column by column within a block.
+    """Coded records v = scale·z in blocks of B rows, column by column within a block.
 
     Columns with few different values (one-hot groups, numbers that are 0 or 1) are joined: each
     combination of values that occurs has a code. What a code adds to a margin is looked up in a
@@ -107,7 +107,9 @@ class Packed:
             codes[:, k] = joint.codes + starts[k]
         numbers = np.column_stack([X.numeric, np.ones(len(X))])[:, places]
         scale = (factors * X.scale)[:, None]
-        parts = [_blocks(array, counts or [len(X)]) for array in (numbers, codes, scale)]
+        own = counts or [len(X)]
+        rows = _rows(len(places), own)
+        parts = [_blocks(array, own, rows) for array in (numbers, codes, scale)]
         return [cls(n, c, s[:, 0], places, tables) for n, c, s in zip(*parts, strict=True)]
 
     @classmethod
@@ -227,9 +229,16 @@ def _values(X: Coded, rows: Any, feature: int) -> Any:
     return np.ones(len(rows)) if feature == X.d - 1 else X.numeric[rows, feature]
 
 
-def _blocks(columns: Any, counts: Sequence[int]) -> list[Any]:
+def _rows(numbers: int, counts: Sequence[int]) -> int:
+    """Return how many records a block has, each with so many numbers: a power of two."""
+    most = ROWS if max(counts) >= SMALL else FEW_ROWS
+    fitting = 1 << (BLOCK_BYTES // (8 * max(numbers, 1))).bit_length() - 1
+    return min(max(fitting, FEWEST_ROWS), most)
+
+
+def _blocks(columns: Any, counts: Sequence[int], rows: int) -> list[Any]:
     """(Σn, p) → (⌈n/B⌉, p, B) for each n of `counts`, the last block filled up with 0."""
-    p, rows = columns.shape[1], ROWS if max(counts) >= SMALL else FEW_ROWS
+    p = columns.shape[1]
     blocks = [-(-n // rows) for n in counts]
     padded = np.zeros((sum(blocks) * rows, p), dtype=columns.dtype)
     gaps = np.cumsum([0, *(b * rows - n for b, n in zip(blocks, counts, strict=True))])[:-1]
