@@ -134,6 +134,20 @@ def test_secure_noise_differs_from_run_to_run():
     assert not chorus._shared_desk(cast()).source.secure
 
 
+def test_replicates_that_fall_silent_one_by_one(monkeypatch):
+    """A solve of one of several replicates is compiled, and leaves nothing to the others."""
+    many = {"eta": (0.5,) * 4, "regularisation": (0.0,) * 4, "rounds": 12, "algorithm": "ipp"}
+    budgets = tuple(Budget(epsilon, 1e-4) for epsilon in (0.5, 1.0, 5.0, 20.0))
+    trace = local.run(cast(budgets=budgets, **many))
+    speakers = set(trace.spoke.sum(axis=2).ravel().tolist())
+    assert {1, 2, 3} & speakers
+    assert 1 in speakers
+    monkeypatch.setenv(kernels.VARIABLE, "numpy")
+    reference = local.run(cast(budgets=budgets, **many))
+    np.testing.assert_array_equal(trace.spoke, reference.spoke)
+    np.testing.assert_allclose(trace.releases, reference.releases, atol=1e-9)
+
+
 def test_who_cannot_run_in_step():
     assert chorus.suits(cast())
     assert not chorus.suits(cast()[:1])

@@ -55,6 +55,9 @@ class Metrics(NamedTuple):
         """Return those of some rows."""
         return Metrics(self.mu[rows], self.matrices[rows])
 
+    def shared(self) -> None:
+        """Other rows may use nothing of it."""
+
 
 def solve(sub: Subproblem, start: Warm, tolerance: float, alone: Alone) -> Solution:
     """Return certified solutions of all rows, or raise `SolverError`.
