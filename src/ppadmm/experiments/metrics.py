@@ -82,6 +82,6 @@ def area_under_curve(scores: Array, y: Array) -> Array:
 
 
 def _ranks(values: Array) -> Array:
-    """Return ranks from 1, ties sharing their mean, as `scipy.stats` does, which is slow to load."""
+    """Return ranks from 1, ties sharing their mean (`scipy.stats` has it but is slow to load)."""
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2.0)[places])
