@@ -29,12 +29,16 @@ DOMAIN = b"ppadmm agreement 1\0"
 
 @dataclass(frozen=True)
 class Party:
-    """One organisation: its name, Ed25519 public key (hex), number of records and largest ε."""
+    """One organisation: its name, Ed25519 public key (hex), number of records and largest ε.
+
+    `endpoint` (host:port) is where it can be dialled; a site that can only dial out has none.
+    """
 
     name: str
     key: str
     records: int
     epsilon: float
+    endpoint: str = ""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
