@@ -133,14 +133,16 @@ class Agreement:
         known = {field.name for field in fields(cls)}
         if unknown := sorted(set(content) - known):
             raise InputError(f"The agreement has an unknown entry {unknown[0]!r}; remove it.")
-        values = dict(content)
-        values["parties"] = tuple(Party(**party) for party in values.get("parties", ()))
-        values["edges"] = tuple((int(i), int(j)) for i, j in values.get("edges", ()))
-        if "speaking" in values:
-            values["speaking"] = Speaking(**values["speaking"])
         try:
+            values = dict(content)
+            values["parties"] = tuple(Party(**party) for party in values.get("parties", ()))
+            values["edges"] = tuple((int(i), int(j)) for i, j in values.get("edges", ()))
+            if "speaking" in values:
+                values["speaking"] = Speaking(**values["speaking"])
             return cls(**values)
-        except TypeError as error:
+        except InputError:
+            raise
+        except (TypeError, ValueError, AttributeError, KeyError, OverflowError) as error:
             raise InputError(f"The agreement cannot be read: {error}.") from None
 
     def settings(self, agent: int) -> Settings:

@@ -59,7 +59,7 @@ class Codec:
     @property
     def length(self) -> int:
         """How long every message of this run is."""
-        return HEAD.size + 16 * self.parameters + SIGNATURE
+        return message_length(self.parameters)
 
     def encode(self, message: Message, key: "Ed25519PrivateKey", kind: int = VALUE) -> bytes:
         """Return the signed bytes of one replicate's message; the same message, the same bytes."""
@@ -104,6 +104,11 @@ class Codec:
             key.verify(data[-SIGNATURE:], data[:-SIGNATURE])
         except InvalidSignature:
             _refuse(f"it is not signed by agent {agent}")
+
+
+def message_length(parameters: int) -> int:
+    """Return how long a message with so many parameters is."""
+    return HEAD.size + 16 * parameters + SIGNATURE
 
 
 def kind_of(data: bytes) -> int | None:

@@ -51,7 +51,9 @@ def test_nobody_starts_before_all_have_signed(tmp_path):
     peers = [peer_of(a, agreement, hub.end(a.number), tmp_path, short) for a in agents[:3]]
     ends = run_all(peers)
     assert [len(agent.ledgers[0].spent.counts) for agent in agents] == [0] * 4
-    assert all("'site 3' (agent 3) for 0.5 s, in round 0. Nothing was spent" in str(e) for e in ends)
+    assert all(
+        "'site 3' (agent 3) for 0.5 s, in round 0. Nothing was spent" in str(e) for e in ends
+    )
 
 
 def test_a_signature_of_another_key_does_not_count(tmp_path):

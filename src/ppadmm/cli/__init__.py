@@ -10,6 +10,8 @@ from ppadmm.cli import (  # noqa: F401 (commands register themselves)
     data,
     ledger,
     peer,
+    peer_agree,
+    peer_run,
     plan,
     report,
     reproduce,

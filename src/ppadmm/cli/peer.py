@@ -1,4 +1,4 @@
-"""`ppadmm peer`: set up a site of a run over a network: keys, requests, certificates."""
+"""`ppadmm peer`: a site of a run over a network. Here: keys, requests, certificates."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 group = typer.Typer(
     name="peer",
-    help="Set up a site that trains with others over a network: keys and certificates.",
+    help="Train with others over a network, with no server (docs/peers.md).",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -57,7 +57,7 @@ def new(
     place = folder or Path(name)
     keys = pki.Keys(place / "keys")
     file = place / "peer.toml"
-    _refuse_existing(file)
+    refuse_existing(file)
     keys.make()
     file.write_text(text, encoding="utf-8")
     show(f"{file}: written; read it and fill in the rest.")
@@ -85,7 +85,7 @@ def request(
     peer = PeerFile.load(file)
     asked = pki.request(peer.keys, peer.name, peer.hosts)
     place = out or Path(f"{peer.name}.request.pem")
-    _refuse_existing(place)
+    refuse_existing(place)
     place.write_bytes(asked.public_bytes(Encoding.PEM))
     show(f"{place}: written; mail it to whoever keeps the authority.")
     show(f"Fingerprint, to be read out over the telephone: {pki.fingerprint(asked)}")
@@ -110,7 +110,7 @@ def approve(
     asked = pki.read_request(file)
     name = pki.common_name(asked)
     place = out or Path(f"{pki.agent_name(name)}.reply.pem")
-    _refuse_existing(place)
+    refuse_existing(place)
     show(f"Name:        {name}")
     show(f"Addresses:   {', '.join(pki.alternatives(asked)) or 'none (it only dials out)'}")
     show(f"Message key: {pki.signing_key_of(asked) or 'none'}")
@@ -205,7 +205,8 @@ def _compare(
             raise InputError("The fingerprint was not compared; nothing was written.")
 
 
-def _refuse_existing(path: Path) -> None:
+def refuse_existing(path: Path) -> None:
+    """Refuse to write over a file."""
     from ppadmm.errors import InputError
 
     if path.exists():

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ppadmm import __version__, wire
+from ppadmm import __version__, privacy, wire
 from ppadmm.agent import Agent, Message, Send
 from ppadmm.agreement import Agreement, differences
 from ppadmm.algorithms import Heard
@@ -112,7 +112,7 @@ class Peer:
         self._made: list[Release] = []
         self._finals: dict[int, bytes] = {}
         self._signatures = {**self._known_signatures(), agent.number: signature.hex()}
-        self.tally, self.resumed = Tally(), 0
+        self.tally, self.resumed, self.books = Tally(), 0, _books(agent)
         self.phase, self.reason, self._settled = "signing", "", False
         self._quarrels: dict[str, list[str]] = {}
         self._owes_note, self._noted = False, 0.0
@@ -134,6 +134,14 @@ class Peer:
                 raise ProtocolError(f"The run never began: {end}. Nothing was spent.") from None
         finally:
             self._transport.close()
+        return self._outcome()
+
+    def recover(self, reason: str = "") -> Outcome:
+        """Return the outcome of a run that an earlier process ended, from what it kept."""
+        self._resume()
+        if not reason and len(self._finals) < self.agents:
+            reason = "it ended before all averages were there"
+        self.phase, self.reason = "ended", reason
         return self._outcome()
 
     def view(self) -> View:
@@ -179,7 +187,7 @@ class Peer:
         self.phase = "ending"
         number = self.agent.number
         if number not in self._finals:
-            heard = Heard(self._average()[None], self.agent.heard.total)
+            heard = Heard(self.average()[None], self.agent.heard.total)
             message = Message(number, self.rounds, heard)
             self._keep_final(number, self._codec.encode(message, self._key, FINAL))
         self._say_finals()
@@ -209,13 +217,11 @@ class Peer:
             self._until(lambda: False, self._say_note, min(1.0, self._pace.grace))
 
     def _outcome(self) -> Outcome:
-        trace = self._trace()
         if self.reason:
-            return Outcome(trace.releases[:, 0, 0], trace.spoke[:, 0, 0], self._average()[None],
-                           self.reason)  # fmt: skip
+            return Outcome(*self.so_far(), self.average()[None], self.reason)
         finals = [self._codec.decode(self._finals[i], FINAL) for i in range(self.agents)]
         averages = np.stack([final.heard.value[0] for final in finals])
-        return Outcome(trace.releases[:, 0, 0], trace.spoke[:, 0, 0], averages)
+        return Outcome(*self.so_far(), averages)
 
     # -- waiting -------------------------------------------------------------------------------
 
@@ -267,6 +273,7 @@ class Peer:
         data = self._codec.encode(send.message, self._key)
         self._said.append(data)
         self._made.append(send.release)
+        self.books = _books(self.agent)
         return data
 
     def _say_again(self) -> None:
@@ -434,15 +441,30 @@ class Peer:
     def _name(self, number: int) -> str:
         return f"{self.agreement.parties[number].name!r} (agent {number})"
 
-    def _trace(self) -> Trace:
-        return Trace.of([[release] for release in self._made])
+    def so_far(self) -> tuple[Array, NDArray[np.bool_]]:
+        """Return this site's releases (t, d) and in which rounds it spoke (t,)."""
+        made = list(self._made)
+        if not made:
+            return np.zeros((0, self.agreement.parameters)), np.zeros(0, dtype=bool)
+        trace = Trace.of([[release] for release in made])
+        return trace.releases[:, 0, 0], trace.spoke[:, 0, 0]
 
-    def _average(self) -> Array:
-        return np.asarray(self._trace().agent_models()[0, 0])
+    def average(self) -> Array:
+        """Return this site's average of its releases so far (d,); 0 before the first."""
+        releases, spoke = self.so_far()
+        if not len(releases):
+            return np.zeros(self.agreement.parameters)
+        trace = Trace(releases[:, None, None], spoke[:, None, None])
+        return np.asarray(trace.agent_models()[0, 0])
 
     def _known_signatures(self) -> dict[int, str]:
         found = self._store.signatures().items()
         return {i: s for i, s in found if self.agreement.is_signed(i, bytes.fromhex(s))}
+
+
+def _books(agent: Agent) -> tuple[privacy.Tally, privacy.Tally]:
+    """Return what was reserved and charged: a copy, for other threads to read."""
+    return agent.ledgers[0].reserved, agent.ledgers[0].spent
 
 
 def _require_same(agent: Agent, agreement: Agreement) -> None:

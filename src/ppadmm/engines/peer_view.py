@@ -15,6 +15,9 @@ from ppadmm.typing import Array
 if TYPE_CHECKING:
     from ppadmm.engines.peer import Peer
 
+MOST_KEPT = 10_000
+"""Parameters up to which all that neighbours said is kept for the page."""
+
 log = logging.getLogger("ppadmm.peer")
 
 
@@ -34,8 +37,16 @@ class Tally:
     values: dict[int, dict[int, Array]] = field(default_factory=dict)
 
     def heard(self, message: Message) -> None:
-        """Note what a neighbour released in a round."""
-        self.values.setdefault(message.agent, {})[message.round] = message.heard.value[0]
+        """Note what a neighbour released in a round; of very long models only the last one."""
+        rounds = self.values.setdefault(message.agent, {})
+        value = message.heard.value[0]
+        if len(value) > MOST_KEPT:
+            rounds.clear()
+        rounds[message.round] = value
+
+    def heard_so_far(self) -> dict[int, dict[int, Array]]:
+        """Return a copy, for another thread."""
+        return {j: dict(rounds) for j, rounds in list(self.values.items())}
 
 
 @dataclass(frozen=True)
@@ -93,7 +104,7 @@ def view_of(
 ) -> View:
     """Return a peer's view, of a moment that may be a little past."""
     agreement, tally, now = peer.agreement, peer.tally, time.monotonic()
-    party, ledger = agreement.parties[peer.agent.number], peer.agent.ledgers[0]
+    party, (reserved, charged) = agreement.parties[peer.agent.number], peer.books
     waiting = peer.waited_for
     return View(
         agent=peer.agent.number,
@@ -109,8 +120,8 @@ def view_of(
         waiting=now - since if waiting else 0.0,
         elapsed=now - began,
         seconds_left=_left(peer, now - began),
-        reserved=max((times for _, times in ledger.reserved.counts), default=0),
-        charged=max((times for _, times in ledger.spent.counts), default=0),
+        reserved=max((times for _, times in reserved.counts), default=0),
+        charged=max((times for _, times in charged.counts), default=0),
         epsilon=party.epsilon,
         delta=agreement.delta,
         sent=tally.sent,

@@ -46,20 +46,21 @@ class Booked:
     spec: str
     resume: bool
     run: RunLedger | None = None
+    ended: bool = False
 
     def book(self, asked: Reservations) -> Sequence[Ledger]:
         """Reserve the run, or take it up again, and return every agent's ledger."""
         if self.resume:
-            run = self.ledger.resume_run(self.dataset, self.fingerprint, self.spec)
+            run = self.ledger.resume_run(self.dataset, self.fingerprint, self.spec, self.ended)
         else:
             run = self.ledger.reserve_run(self.dataset, self.fingerprint, self.spec, asked)
         self.run = run
         return [run.agent(number) for number, _ in asked]
 
-    def finish(self) -> dict[str, Any]:
+    def finish(self, note: str = "") -> dict[str, Any]:
         """End the run as finished and return what a statement says about the ledger."""
-        if self.run is not None:
-            self.run.end("finished")
+        if self.run is not None and self.run.state.outcome is None:
+            self.run.end("finished", note)
         return self._summary()
 
     def __enter__(self) -> "Booked":

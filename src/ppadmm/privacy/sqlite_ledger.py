@@ -207,13 +207,18 @@ class SqliteLedger:
                 delta=self._books.grants[dataset]["delta"],
             )  # fmt: skip
 
-    def resume_run(self, dataset: str, fingerprint: bytes, spec: str) -> "RunLedger":
-        """Take up the last run with these records and settings that did not end."""
+    def resume_run(
+        self, dataset: str, fingerprint: bytes, spec: str, ended: bool = False
+    ) -> "RunLedger":
+        """Take up the last run with these records and settings that did not end.
+
+        With `ended` a finished one is taken up, too, to be read: nothing can be charged to it.
+        """
         with self._transaction():
             commitment = self._commitment(fingerprint)
         for run in reversed(self._books.counted(dataset)):
             same = run.body["spec"] == spec and run.body["commitment"] == commitment
-            if same and run.outcome is None:
+            if same and (run.outcome is None or (ended and run.outcome == "finished")):
                 return RunLedger(self, run.run, _lock(self.path, run.run))
         raise LedgerError(
             f"No unfinished run in {str(self.path)!r} has these records and settings; leave out "
