@@ -1,16 +1,18 @@
 """Sites with folders, certificates and ledgers, and their processes: real TLS on real sockets.
 
-A process is forked from this one, which has loaded everything and opened no session, and then runs
-the command line. It can be given faults at the transport's seam and a record of all it sends.
+Peers are forked by a nursery (peer_nursery.py) and run the command line. One can be given faults at
+the transport's seam, a record of all it sends, and a network namespace to live in.
 """
 
+import atexit
+import functools
 import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import time
-import traceback
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +26,6 @@ from ppadmm.data import Categorical, Label, Numeric, Schema
 from ppadmm.engines import pki
 from ppadmm.engines.agreement_file import load_agreement, save_agreement, save_signature
 from ppadmm.engines.peer_file import PeerFile
-from ppadmm.engines.transport import Faults
 from ppadmm.experiments.site import Party as Part
 from ppadmm.experiments.site import read_records
 from ppadmm.privacy import Budget
@@ -149,76 +150,67 @@ listen = "tls/{end}"
 """
 
 
-class Seam:
-    """A transport that loses, repeats, delays and reorders what comes, and notes what it sends."""
+class Nursery:
+    """A process of its own that has loaded everything, opened nothing, and forks peers.
 
-    def __init__(self, inner, faults, pause, sent):
-        self._inner, self._faults, self._pause, self._sent = inner, faults, pause, sent
-        self._waiting, self._serials, self._step = [], {}, 0
-        for name in ("start", "status", "close"):
-            setattr(self, name, getattr(inner, name))
+    The tests' own process may have Zenoh's threads in it, which do not survive a fork.
+    """
 
-    def publish(self, data):
-        time.sleep(self._pause)
-        if self._sent is not None:
-            with self._sent.open("ab") as file:
-                file.write(len(data).to_bytes(8) + data)
-        self._inner.publish(data)
+    def __init__(self):
+        self._process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("peer_nursery.py"))],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        atexit.register(self.close)
 
-    def receive(self, timeout):
-        end = time.monotonic() + timeout
-        while True:
-            self._step += 1
-            due = [entry for entry in self._waiting if entry[0] <= self._step]
-            if due:
-                self._waiting.remove(due[0])
-                return due[0][1:]
-            left = end - time.monotonic()
-            found = self._inner.receive(max(0.0, min(left, 0.05)))
-            if found is not None:
-                self._sort(*found)
-            elif left <= 0:
-                return None
+    def ask(self, **question):
+        print(json.dumps(question), file=self._process.stdin, flush=True)
+        return json.loads(self._process.stdout.readline())
 
-    def _sort(self, neighbour, data):
-        serial = self._serials.get(neighbour, 0)
-        self._serials[neighbour] = serial + 1
-        for steps in self._faults.fate(neighbour, 0, serial):
-            self._waiting.append((self._step + steps, neighbour, data))
+    def close(self):
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+
+
+@functools.cache
+def nursery():
+    """The nursery of this process."""
+    return Nursery()
 
 
 class Peer:
-    """A process that runs `ppadmm peer run`; `seam` are the arguments of its faults."""
+    """A process that runs `ppadmm peer run`; `seam` are its faults, `host` its namespace."""
 
-    def __init__(self, file, *options, seam=None, prefix=()):
-        self.file = file
-        self.pid = os.fork()
-        if self.pid == 0:
-            _be(file, options, seam, prefix)
-        self.code = None
+    def __init__(self, file, *options, seam=None, host=None):
+        self.file, self.code = file, None
+        question = {"file": str(file), "options": options, "seam": seam, "host": host}
+        self.pid = nursery().ask(start=question)
 
     def wait(self, seconds=120):
         """Return the exit code."""
         end = time.monotonic() + seconds
-        while self.code is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                self.code = os.waitstatus_to_exitcode(status)
-                break
+        while self._poll() is None:
             if time.monotonic() > end:
                 self.kill()
                 raise AssertionError(f"{self.file} never ended: {self.words()}")
             time.sleep(0.02)
         return self.code
 
+    def _poll(self):
+        if self.code is None:
+            self.code = nursery().ask(poll=self.pid)
+        return self.code
+
     def kill(self, number=signal.SIGKILL):
         """End it, as suddenly as can be."""
-        if self.code is None:
+        if self._poll() is None:
             os.kill(self.pid, number)
             if number == signal.SIGKILL:
-                self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+                self.wait()
 
     def words(self):
+        """What it printed."""
         path = self.file.parent / "words.txt"
         return path.read_text() if path.exists() else ""
 
@@ -227,44 +219,6 @@ class Peer:
         """Resident bytes."""
         lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) * 1024
-
-
-def _be(file, options, seam, prefix):
-    """Turn this fork into the command; never returns."""
-    try:
-        os.setsid()
-        words = os.open(file.parent / "words.txt", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
-        os.dup2(words, 1)
-        os.dup2(words, 2)
-        for enter in prefix:
-            enter()
-        sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)
-        if seam is not None:
-            _put_seam(file, **seam)
-        sys.argv = ["ppadmm", "peer", "run", str(file), "--out", str(file.parent / "results")]
-        sys.argv += ["--json", "--wait", "60", *map(str, options)]
-        from ppadmm.cli import main
-
-        main()
-        code = 0
-    except SystemExit as end:
-        code = int(end.code or 0)
-    except BaseException:
-        traceback.print_exc()
-        code = 99
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-
-
-def _put_seam(file, loss=0.0, repeat=0.0, delay=0.0, pause=0.0, note=False, seed=0):
-    from ppadmm.engines import zenoh_transport
-
-    inner = zenoh_transport.ZenohTransport
-    faults = Faults(loss, repeat, delay, longest=6, seed=seed)
-    sent = file.parent / "sent.bin" if note else None
-    zenoh_transport.ZenohTransport = lambda seat: Seam(inner(seat), faults, pause, sent)
 
 
 def run_sites(sites, *options, seam=None):

@@ -334,7 +334,9 @@ class Peer:
                 self._take_value(neighbour, data)
         except ForeignError as error:
             self.tally.refused += 1
-            self._tell("refused", neighbour=neighbour, why=str(error))
+            if str(self.tally.refused).strip("0") == "1":  # 1, 10, 100: a flood fills no disk
+                count = self.tally.refused
+                self._tell("refused", neighbour=neighbour, why=str(error), count=count)
 
     def _take_value(self, neighbour: int, data: bytes) -> None:
         message = self._codec.decode(data, VALUE)
