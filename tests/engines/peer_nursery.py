@@ -77,8 +77,7 @@ def be(file, options, seam, host):
             enter(host)
         if seam is not None:
             _put_seam(file, **seam)
-        sys.argv = ["ppadmm", "peer", "run", str(file), "--out", str(file.parent / "results")]
-        sys.argv += ["--json", "--wait", "60", *map(str, options)]
+        sys.argv = ["ppadmm", *map(str, options)]
         from ppadmm.cli import main
 
         main()

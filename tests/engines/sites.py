@@ -53,7 +53,7 @@ def free_ports(n):
 def write_records(path, n, seed):
     """Records in which being old is being ill."""
     rng = np.random.default_rng(seed)
-    age, weight = rng.uniform(1, 99, n).round(3), rng.uniform(2, 198, n).round(3)
+    age, weight = rng.uniform(11, 99, n).round(7), rng.uniform(11, 198, n).round(7)
     ill = np.where(age + rng.normal(0, 20, n) > 50, "yes", "no")
     table = {"age": age, "weight": weight, "sex": rng.choice(["f", "m"], n), "ill": ill}
     pa.csv.write_csv(pa.table(table), path)
@@ -104,8 +104,13 @@ class Sites:
         return (self.files[i].parent / "results" / "model.json").read_bytes()
 
 
-def make_sites(folder, n=5, graph="ring", rounds=12, records=400, hosts=None, **terms) -> Sites:
-    """Make everything that people would: authority, keys, certificates, ledgers, agreement."""
+def make_sites(
+    folder, n=5, graph="ring", rounds=12, records=400, hosts=None, router=None, **terms
+) -> Sites:
+    """Make everything that people would: authority, keys, certificates, ledgers, agreement.
+
+    With the endpoint of a `router` no site can be dialled; site n is then the router.
+    """
     ports, network = free_ports(n), make_graph(graph, n, 0)
     hosts = hosts or [HERE] * n
     authority = pki.Authority(folder / "ca")
@@ -121,6 +126,10 @@ def make_sites(folder, n=5, graph="ring", rounds=12, records=400, hosts=None, **
         (place / "schema.toml").write_text(SCHEMA.to_toml())
         end = f"{hosts[i]}:{ports[i]}"
         (place / "peer.toml").write_text(PEER.format(i=i, end=end))
+        if router is not None:
+            end = ""
+            text = RELAYED.format(i=i, n=n, end=router)
+            (place / "peer.toml").write_text(text)
         parties.append(Party(f"site-{i}", keys.public_signing_key(), records, 2.0, end))
         with SqliteLedger.create(place / "site.ledger", f"site {i}") as ledger:
             ledger.grant("records", Budget(2.0, 1e-4))
@@ -148,6 +157,30 @@ agreement = "agreement.json"
 endpoint = "tls/{end}"
 listen = "tls/{end}"
 """
+
+
+RELAYED = (
+    PEER.partition("endpoint")[0]
+    + """
+[router]
+name = "site-{n}"
+endpoint = "{end}"
+"""
+)
+
+
+def make_router(sites, endpoint):
+    """Give the router of the sites a folder, and return its file."""
+    place = sites.folder / f"site-{sites.count}"
+    keys = pki.Keys(place / "keys")
+    keys.make()
+    asked = pki.request(keys, place.name, [pki.host_of(endpoint)])
+    pki.join(keys, place.name, pki.Authority(sites.folder / "ca").approve(asked))
+    (place / "peer.toml").write_text(
+        f'name = "{place.name}"\nagent = {sites.count}\nagreement = "agreement.json"\n'
+    )
+    save_agreement(sites.agreement, place / "agreement.json")
+    return place / "peer.toml"
 
 
 class Nursery:
@@ -180,11 +213,18 @@ def nursery():
 
 
 class Peer:
-    """A process that runs `ppadmm peer run`; `seam` are its faults, `host` its namespace."""
+    """A process that runs `ppadmm peer run`; `seam` are its faults, `host` its namespace.
 
-    def __init__(self, file, *options, seam=None, host=None):
+    With `router` it runs `ppadmm peer router` and listens there.
+    """
+
+    def __init__(self, file, *options, seam=None, host=None, router=None):
         self.file, self.code = file, None
-        question = {"file": str(file), "options": options, "seam": seam, "host": host}
+        words = ["run", file, "--out", file.parent / "results", "--json", "--wait", 60, *options]
+        if router is not None:
+            words = ["router", file, "--listen", router]
+        words = ["peer", *map(str, words)]
+        question = {"file": str(file), "options": words, "seam": seam, "host": host}
         self.pid = nursery().ask(start=question)
 
     def wait(self, seconds=120):

@@ -7,6 +7,7 @@ import os
 import random
 import socket
 import ssl
+import threading
 import time
 import tracemalloc
 
@@ -137,6 +138,23 @@ def send(port, context, data):
         pass
 
 
+def shower(port, context, count, threads=16):
+    """Send so many inputs, a third of each kind, over as many links at a time."""
+
+    def work(seed):
+        draw = random.Random(seed)
+        for k in range(count // threads + 1):
+            data = draw.randbytes(draw.randrange(1, 2000))
+            framed = len(data).to_bytes(2, "little") + data
+            send(port, None if k % 3 == 0 else context, framed if k % 3 == 2 else data)
+
+    workers = [threading.Thread(target=work, args=(seed,)) for seed in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+
 def trusted(folder):
     """A neighbour's own certificate: what it sends reaches Zenoh's parser."""
     context = ssl.create_default_context(cafile=folder / "keys" / "authority.pem")
@@ -152,14 +170,10 @@ def test_garbage_on_the_port_does_no_harm(tmp_path):
     port = int(sites.agreement.parties[0].endpoint.rpartition(":")[2])
     try:
         until(lambda: _answers(port))
-        draw, context = random.Random(0), trusted(sites.files[1].parent)
+        context = trusted(sites.files[1].parent)
+        shower(port, context, CONNECTIONS // 4)
         before, started = peer.memory, time.monotonic()
-        for k in range(CONNECTIONS):
-            data = draw.randbytes(draw.randrange(1, 2000))
-            framed = len(data).to_bytes(2, "little") + data
-            send(port, None if k % 3 == 0 else context, framed if k % 3 == 2 else data)
-            if k == CONNECTIONS // 4:
-                before = peer.memory
+        shower(port, context, CONNECTIONS)
         seconds, grown = time.monotonic() - started, peer.memory - before
         print(f"{CONNECTIONS} connections in {seconds:.0f} s, {grown / MIB:.1f} MiB more")
         assert grown < 16 * MIB

@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 import pytest
-from sites import Peer, make_sites, run_sites, until
+from sites import Peer, free_ports, make_router, make_sites, run_sites, until
 
 from ppadmm.engines import local, notes
 from ppadmm.privacy import MemoryLedger
@@ -225,6 +225,25 @@ def test_a_service_manager_can_stop_and_start_it(tmp_path):
     peers[1] = Peer(sites.files[1], "--test-seed", SEED)
     assert [peer.wait() for peer in peers] == [0] * 3
     assert np.allclose(coefficients(sites), local_trace(sites).model()[0], rtol=0, atol=1e-7)
+
+
+def test_sites_that_only_dial_out_meet_at_a_router(tmp_path):
+    """The router goes away in the middle and comes back; the sites wait."""
+    endpoint = f"127.0.0.1:{free_ports(1)[0]}"
+    sites = make_sites(tmp_path, n=3, rounds=30, router=endpoint)
+    file = make_router(sites, endpoint)
+    router = Peer(file, router=endpoint)
+    peers = [Peer(f, "--test-seed", SEED, seam={"pause": 0.02}) for f in sites.files]
+    try:
+        until(lambda: sites.made(1, True) >= 5)
+        router.kill()
+        time.sleep(1)
+        router = Peer(file, router=endpoint)
+        assert [peer.wait() for peer in peers] == [0] * 3, peers[0].words() + router.words()
+    finally:
+        for peer in (*peers, router):
+            peer.kill()
+    assert np.array_equal(coefficients(sites), local_trace(sites).model()[0])
 
 
 def test_a_site_with_other_terms_is_named_and_nothing_is_spent(tmp_path):

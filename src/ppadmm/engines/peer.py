@@ -377,6 +377,9 @@ class Peer:
             return
         if not notes.is_signed(data, self._codec.keys[neighbour]):
             raise ForeignError(f"A note is not signed by agent {neighbour}.")
+        if note.phase == "checking":  # somebody looks; that is not taking part
+            self._owes_note = True
+            return
         before = self._notes.get(neighbour)
         if before is None or note.time >= before.time:
             self._notes[neighbour] = note
@@ -394,7 +397,7 @@ class Peer:
         if note.phase == "ended" and len(self._finals) < self.agents and not self.reason:
             raise _Ended(f"{self._name(note.agent)} ended the run: {note.reason}")
         unsigned = set(self._signatures) - set(note.signatures)
-        if note.phase == "checking" or unsigned or (self._settled and not note.settled):
+        if unsigned or (self._settled and not note.settled):
             self._owes_note = True
         if note.phase == "ending":
             for i in [i for i in self._finals if i not in note.finals][:AT_ONCE]:

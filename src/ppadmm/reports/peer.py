@@ -1,7 +1,8 @@
 """A site's part in a run over a network: its folder, and its page while it runs."""
 
+import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -150,13 +151,25 @@ def _spoken(i: int, own: int, spoke: NDArray[np.bool_], heard: Heard) -> int | N
     if i == own:
         return int(spoke.sum())
     found = heard.get(i, {})
-    return int(_changes(_in_order(found)).sum()) if found and 0 in found else None
+    return int(_changes(np.array(_in_order(found))).sum()) if 0 in found else None
 
 
-def _in_order(found: Mapping[int, Array]) -> Array:
-    """Return what was said in the rounds 0, 1, … without a gap: (t, d)."""
-    known = [found[t] for t in range(len(found)) if t in found]
-    return np.array(known)
+def _in_order(found: Mapping[int, Array]) -> list[Array]:
+    """Return what was said in the rounds 0, 1, … up to the first gap."""
+    rounds = itertools.takewhile(found.__contains__, itertools.count())
+    return [found[t] for t in rounds]
+
+
+def _known(own: Array, others: Sequence[Mapping[int, Array]]) -> Array:
+    """Return the releases of this site and its neighbours (t, 1 + degree, d).
+
+    Of this site alone, where a neighbour's were not heard from the first round on.
+    """
+    columns = [_in_order(found) for found in others]
+    t = min(len(own), *map(len, columns))
+    if t < max(2, len(own) - 2):
+        return own[:, None]
+    return np.stack([own[:t], *(np.array(column[:t]) for column in columns)], axis=1)
 
 
 def _changes(values: Array) -> NDArray[np.bool_]:
@@ -193,12 +206,8 @@ def live_page(peer: Peer, party: Party, started: str) -> str:
     releases, spoke = peer.so_far()
     (reserved, spent), heard = peer.books, peer.tally.heard_so_far()
     statement = statement_of(party, reserved, int(spoke.sum()), peer.reason)
-    columns = [releases, *(_in_order(heard.get(j, {})) for j in peer.agent.neighbours)]
-    t = min(len(column) for column in columns)
-    known = columns if t == len(releases) or t > 1 else columns[:1]
-    t = min(len(column) for column in known)
-    values = np.stack([column[:t] for column in known], axis=1)
-    marks = np.stack([_changes(column[:t]) for column in known], axis=1) if t else values[:, :, 0]
+    values = _known(releases, [heard.get(j, {}) for j in peer.agent.neighbours])
+    marks = [_changes(values[:, k]) for k in range(values.shape[1])]
     average = peer.average()
     run = SavedRun(
         name="live",
@@ -207,7 +216,7 @@ def live_page(peer: Peer, party: Party, started: str) -> str:
                      average[None], peer.reason),
         statement=statement.text(),
         releases=values,
-        spoke=marks.astype(bool),
+        spoke=np.stack(marks, axis=1),
     )  # fmt: skip
     return render(run, live=peer.view())
 
