@@ -264,3 +264,11 @@ def test_a_site_with_other_terms_is_named_and_nothing_is_spent(tmp_path):
         assert words in peers[k].words()
         assert "Nothing was spent" in peers[k].words()
     assert all(run.given_back for i in range(3) for run in sites.books(i).runs.values())
+
+
+def test_many_peers_on_one_machine_finish_a_run(tmp_path):
+    """Fifty with PPADMM_FULL=1."""
+    sites = make_sites(tmp_path, n=50 if FULL else 10, graph="small-world", rounds=6)
+    codes, peers = run_sites(sites, "--test-seed", SEED)
+    assert set(codes) == {0}, [peer.words() for peer in peers]
+    assert np.array_equal(coefficients(sites), local_trace(sites).model()[0])
