@@ -75,6 +75,7 @@ def run(
     from ppadmm.reports.files import require_new
     from ppadmm.reports.peer import write_site_run
 
+    _let_zenoh_speak()
     site = Site.load(file, test_seed)
     folder = out or site.peer.folder / f"results-{site.run}"
     require_new(folder)
@@ -154,6 +155,16 @@ def router(
     with interruptible("the router is closed"), Router(configuration, members.values()):
         show(f"Router {peer.name!r} of run {terms.digest[:12]}… listens on {listen}; Ctrl-C ends.")
         threading.Event().wait()
+
+
+def _let_zenoh_speak() -> None:
+    """Show Zenoh's own log, where refused handshakes are, if a person asks for it."""
+    import os
+
+    from ppadmm.engines.zenoh_transport import show_zenoh_log
+
+    if "RUST_LOG" in os.environ:
+        show_zenoh_log()
 
 
 def _end_as_by_hand() -> None:
