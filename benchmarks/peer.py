@@ -7,6 +7,8 @@ Peers: a process each, on one machine, over plain TCP, over mutual TLS, and over
 ledger on disk, as a private run has it (every round two transactions that are synced). The time is
 that of the slowest peer from its second round to its last. Medians over the repeats. The share of
 TLS is (TLS − TCP) / TLS; it includes nothing but the links, as messages are signed either way.
+Processor time, summed over the peers, is given beside the wall time: five peers share the cores of
+one machine, on which the local engine uses one.
 """
 
 import argparse
@@ -39,7 +41,7 @@ from ppadmm.problem import Logistic, make_graph, risk_of
 from ppadmm.wire import message_length
 
 PEERS, RECORDS = 5, 500
-ROUNDS = {58: 200, 100_000: 12}
+ROUNDS = {58: 300, 100_000: 30}
 LINKS = ("TCP", "TLS", "TLS and ledger")
 
 
@@ -79,11 +81,21 @@ def agent_of(terms, i, ledger=None):
     return Agent(rule, i, near, [ledger(rule) if ledger else MemoryLedger()], SeededNoise((0,)))
 
 
+def now():
+    """(wall, processor) seconds of this process."""
+    return time.perf_counter(), time.process_time()
+
+
+def a_round(times):
+    """(wall, processor) seconds a round, from the second round on."""
+    first, last = times[0], times[-1]
+    return [(b - a) / (len(times) - 1) for a, b in zip(first, last, strict=True)]
+
+
 def time_local(d):
-    """Seconds a round, from the second round on."""
     agents, times = [agent_of(agreement_of(d), i) for i in range(PEERS)], []
-    local.run(agents, lambda _: times.append(time.perf_counter()))
-    return (times[-1] - times[0]) / (len(times) - 1)
+    local.run(agents, lambda _: times.append(now()))
+    return a_round(times)
 
 
 # A peer
@@ -116,19 +128,18 @@ def work(plan):
 
     def tell(event, **_):
         if event == "round":
-            times.append(time.perf_counter())
+            times.append(now())
 
     agent, key = agent_of(terms, i, ledger), key_of(i)
     peer = Peer(agent, terms, key, terms.sign(key), ZenohTransport(seat), Store(folder), tell=tell)
     outcome = peer.run()
     if outcome.reason:
         raise SystemExit(outcome.reason)
-    seconds = (times[-1] - times[0]) / (len(times) - 1)
-    print(json.dumps({"seconds": seconds, "repeated": peer.tally.repeated}), flush=True)
+    print(json.dumps({"times": a_round(times), "repeated": peer.tally.repeated}), flush=True)
 
 
 def time_peers(d, links, folder, files):
-    """Seconds a round of the slowest peer."""
+    """(wall of the slowest peer, processor of all) seconds a round."""
     ports, scheme = [free_port() for _ in range(PEERS)], "tcp" if links == "TCP" else "tls"
     processes = []
     for i in range(PEERS):
@@ -143,7 +154,8 @@ def time_peers(d, links, folder, files):
         words = [sys.executable, __file__, "--worker", json.dumps(plan)]
         processes.append(subprocess.Popen(words, stdout=subprocess.PIPE, text=True))
     found = [process.communicate(timeout=600)[0] for process in processes]
-    return max(json.loads(text.splitlines()[-1])["seconds"] for text in found)
+    each = [json.loads(text.splitlines()[-1])["times"] for text in found]
+    return max(wall for wall, _ in each), sum(used for _, used in each)
 
 
 def measure(repeats):
@@ -152,21 +164,29 @@ def measure(repeats):
         folder = Path(name)
         files = certificates(folder)
         for d in ROUNDS:
-            row = {"d": d, "local": statistics.median(time_local(d) for _ in range(repeats))}
+            row = {"d": d, "local": medians([time_local(d) for _ in range(repeats)])}
             for links in LINKS:
                 times = [time_peers(d, links, folder, files) for _ in range(repeats)]
-                row[links] = statistics.median(times)
-            row["overhead"] = row["TLS and ledger"] - row["local"]
-            row["share of TLS"] = (row["TLS"] - row["TCP"]) / row["TLS"]
+                row[links] = medians(times)
             rows.append(row)
             print(show(row), flush=True)
     return rows
 
 
+def medians(times):
+    return [statistics.median(column) for column in zip(*times, strict=True)]
+
+
 def show(row):
-    ms = {name: f"{1000 * row[name]:.2f}" for name in ("local", *LINKS, "overhead")}
-    cells = [f"{row['d']:,}", *ms.values(), f"{100 * row['share of TLS']:.0f} %"]
-    return "| " + " | ".join(cells) + " |"
+    """Return both lines of a table: wall and processor."""
+    lines = []
+    for k, name in enumerate(("wall", "processor")):
+        ms = {links: 1000 * row[links][k] for links in ("local", *LINKS)}
+        over = ms["TLS and ledger"] - ms["local"]
+        share = (ms["TLS"] - ms["TCP"]) / ms["TLS"]
+        cells = [f"{row['d']:,}", name, *(f"{value:.1f}" for value in ms.values())]
+        lines.append("| " + " | ".join([*cells, f"{over:.1f}", f"{100 * share:.0f} %"]) + " |")
+    return "\n".join(lines)
 
 
 def main():

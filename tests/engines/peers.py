@@ -6,7 +6,8 @@ from conftest import make_agents, make_settings
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ppadmm.agreement import Agreement, Party
-from ppadmm.engines.peer import Pace, Peer
+from ppadmm.engines.peer import Peer
+from ppadmm.engines.peer_outcome import Pace
 from ppadmm.engines.peer_store import Store
 from ppadmm.engines.transport import Hub
 from ppadmm.problem import make_graph

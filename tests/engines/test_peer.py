@@ -10,7 +10,8 @@ from peers import agents_of, agreed, graph_of, join, key_of, peer_of, run_all
 from ppadmm.agent import Message
 from ppadmm.algorithms import Heard
 from ppadmm.engines import local
-from ppadmm.engines.peer import Pace, Peer
+from ppadmm.engines.peer import Peer
+from ppadmm.engines.peer_outcome import Pace
 from ppadmm.engines.peer_store import Store
 from ppadmm.engines.transport import Faults, Hub
 from ppadmm.errors import DisagreementError, InputError

@@ -68,7 +68,7 @@ def run(
 
     Example: ppadmm peer run hospital-a/peer.toml
     """
-    from ppadmm.engines.peer import Pace
+    from ppadmm.engines.peer_outcome import Pace
     from ppadmm.engines.peer_view import Teller
     from ppadmm.engines.zenoh_transport import ZenohTransport
     from ppadmm.experiments.peering import take_part

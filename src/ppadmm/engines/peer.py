@@ -14,20 +14,21 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ppadmm import __version__, privacy, wire
+from ppadmm import __version__, wire
 from ppadmm.agent import Agent, Message, Send
 from ppadmm.agreement import Agreement, differences
 from ppadmm.algorithms import Heard
 from ppadmm.engines import notes
 from ppadmm.engines.local import Trace
 from ppadmm.engines.notes import Note
+from ppadmm.engines.peer_outcome import Outcome, Pace, books_of, require_same
 from ppadmm.engines.peer_store import Store
 from ppadmm.engines.peer_view import Tally, Teller, View, view_of
 from ppadmm.engines.transport import HISTORY, Transport
@@ -43,39 +44,6 @@ AT_ONCE = 4
 """Final averages that are handed on in one go: neighbours keep eight unread messages."""
 ANSWERS_APART = 0.05
 """Seconds between two notes in answer to others': they go to all neighbours, who may answer."""
-
-
-@dataclass(frozen=True)
-class Pace:
-    """How often a waiting peer says things again: after `first` seconds, then ever less often.
-
-    `grace` is how long it stays at the end for a neighbour whose last word was lost. `wait` bounds
-    the time before round 0, where nothing is spent yet.
-    """
-
-    first: float = 0.25
-    factor: float = 1.5
-    longest: float = 5.0
-    grace: float = 3.0
-    wait: float = float("inf")
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a run ended: own releases (t, d), who spoke (t,), and the averages of all agents (N, d).
-
-    Where `reason` says why the run ended before its time, `averages` is this agent's own (1, d).
-    """
-
-    releases: Array
-    spoke: NDArray[np.bool_]
-    averages: Array
-    reason: str = ""
-
-    @property
-    def model(self) -> Array:
-        """The mean of the averages (d,), in the order of the agents: the same at every peer."""
-        return np.asarray(self.averages.mean(axis=0))
 
 
 class _Ended(Exception):  # noqa: N818 - it is an answer, not a fault
@@ -96,7 +64,7 @@ class Peer:
         pace: Pace | None = None,
         tell: Teller | None = None,
     ) -> None:
-        _require_same(agent, agreement)
+        require_same(agent, agreement)
         if not agreement.is_signed(agent.number, signature):
             raise InputError(
                 f"The signature of {agreement.parties[agent.number].name!r} is not on this "
@@ -112,7 +80,7 @@ class Peer:
         self._made: list[Release] = []
         self._finals: dict[int, bytes] = {}
         self._signatures = {**self._known_signatures(), agent.number: signature.hex()}
-        self.tally, self.resumed, self.books = Tally(), 0, _books(agent)
+        self.tally, self.resumed, self.books = Tally(), 0, books_of(agent)
         self.phase, self.reason, self._settled = "signing", "", False
         self._quarrels: dict[str, list[str]] = {}
         self._owes_note, self._noted = False, 0.0
@@ -273,7 +241,7 @@ class Peer:
         data = self._codec.encode(send.message, self._key)
         self._said.append(data)
         self._made.append(send.release)
-        self.books = _books(self.agent)
+        self.books = books_of(self.agent)
         return data
 
     def _say_again(self) -> None:
@@ -465,19 +433,3 @@ class Peer:
     def _known_signatures(self) -> dict[int, str]:
         found = self._store.signatures().items()
         return {i: s for i, s in found if self.agreement.is_signed(i, bytes.fromhex(s))}
-
-
-def _books(agent: Agent) -> tuple[privacy.Tally, privacy.Tally]:
-    """Return what was reserved and charged: a copy, for other threads to read."""
-    return agent.ledgers[0].reserved, agent.ledgers[0].spent
-
-
-def _require_same(agent: Agent, agreement: Agreement) -> None:
-    """Refuse an agent that is not the one agreed upon."""
-    if agent.algorithm.rounds != agreement.rounds:
-        raise InputError(
-            f"{agreement.algorithm} makes {agent.algorithm.rounds} rounds, the agreement says "
-            f"{agreement.rounds}; agree on {agent.algorithm.rounds}."
-        )
-    if agent.neighbours != agreement.graph.neighbours(agent.number):
-        raise InputError(f"Agent {agent.number} has other neighbours than the agreement says.")

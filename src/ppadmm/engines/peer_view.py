@@ -153,10 +153,17 @@ def _other(peer: "Peer", j: int, status: Status, notes: Mapping[int, Note]) -> O
         connected=link is not None and link.connected,
         heard=None if link is None else link.heard,
         round=max(rounds) if rounds else None,
-        phase="" if note is None else note.phase,
+        phase=_doing(note, bool(rounds)),
         version="" if note is None else note.version,
         clock=None if note is None else note.time,
     )
+
+
+def _doing(note: Note | None, heard: bool) -> str:
+    """Return a neighbour's phase: notes are rare in the rounds, but its values show it."""
+    if note is None or note.phase == "signing":
+        return "rounds" if heard else ("" if note is None else note.phase)
+    return note.phase
 
 
 class Teller:

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ppadmm.engines.peer import Outcome, Pace, Peer
+from ppadmm.engines.peer import Peer
+from ppadmm.engines.peer_outcome import Outcome, Pace
 from ppadmm.engines.peer_store import Store
 from ppadmm.engines.peer_view import Teller
 from ppadmm.engines.transport import Transport

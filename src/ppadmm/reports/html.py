@@ -194,7 +194,8 @@ def _ways_out(figures: Figures) -> list[str]:
         proven = [name for name, other in ALGORITHMS.items() if not other.not_private_because]
         ways.append(f"Choose --algorithm {', '.join(proven[:-1])} or {proven[-1]}.")
     if spec["seed"] is not None:
-        ways.append("Leave out --seed: the noise then comes from the operating system.")
+        option = "--test-seed" if "own" in figures.result else "--seed"
+        ways.append(f"Leave out {option}: the noise then comes from the operating system.")
     if spec["calibration"] == "paper":
         ways.append("Use the proven calibration: leave out --preset paper and --calibration paper.")
     if not figures.model["schema"]["confirmed"]:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from ppadmm import __version__
 from ppadmm.engines.agreement_file import save_agreement
-from ppadmm.engines.peer import Outcome, Peer
+from ppadmm.engines.peer import Peer
+from ppadmm.engines.peer_outcome import Outcome
 from ppadmm.engines.peer_store import Store
 from ppadmm.experiments.peering import SiteResult
 from ppadmm.experiments.site import Party
