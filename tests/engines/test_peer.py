@@ -1,11 +1,12 @@
 """Peers in memory: the same numbers as the local engine, whatever the network does."""
 
+import threading
 import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from peers import agents_of, agreed, graph_of, join, key_of, peer_of, run_all
+from peers import QUICK, agents_of, agreed, graph_of, join, key_of, peer_of, run_all
 
 from ppadmm.agent import Message
 from ppadmm.algorithms import Heard
@@ -14,7 +15,7 @@ from ppadmm.engines.peer import Peer
 from ppadmm.engines.peer_outcome import Pace
 from ppadmm.engines.peer_store import Store
 from ppadmm.engines.transport import Faults, Hub
-from ppadmm.errors import DisagreementError, InputError
+from ppadmm.errors import DisagreementError, InputError, ProtocolError
 from ppadmm.wire import Codec
 
 
@@ -172,3 +173,55 @@ def test_an_agent_that_is_not_the_agreed_one_is_refused(tmp_path):
     agents = agents_of(agreed(graph_of(4)))
     with pytest.raises(InputError, match="other neighbours"):
         peer_of(agents[0], agreed(graph_of(3)), None, tmp_path)
+
+
+def test_clocks_that_run_backwards_do_no_harm(tmp_path, monkeypatch):
+    from ppadmm.engines import peer as module
+
+    class Backwards:
+        """A clock that goes back a minute whenever it is looked at."""
+
+        def __init__(self):
+            self.now = 2e9
+
+        def __getattr__(self, name):
+            return getattr(time, name)
+
+        def time(self):
+            self.now -= 60
+            return self.now
+
+    monkeypatch.setattr(module, "time", Backwards())
+    agreement = agreed(graph_of(4), rounds=6)
+    trace = local.run(agents_of(agreement))
+    started = time.monotonic()
+    _, ends = join(agreement, agents_of(agreement), tmp_path, replace(FAULTS, seed=9))
+    assert all(np.array_equal(end.model, trace.model()[0]) for end in ends)
+    assert time.monotonic() - started < agreement.patience / 2
+
+
+def test_one_that_does_not_wait_for_the_start_leaves_the_others_waiting(tmp_path):
+    """Site 0 gives up before site 2 comes, and is started again; the run is as if nothing was."""
+    agreement = agreed(graph_of(3), rounds=4)
+    hub, agents = Hub(agreement.edges), agents_of(agreement)
+    found = {}
+
+    def late(k, seconds, pace=QUICK):
+        time.sleep(seconds)
+        agent = agents_of(agreement)[k]
+        try:
+            found[k] = peer_of(agent, agreement, hub.end(k), tmp_path, pace).run()
+        except ProtocolError as error:
+            found["error"] = error
+
+    short = Pace(first=0.02, longest=0.1, wait=0.3)
+    starts = [(0, 0, short), (1, 0), (2, 0.8), (0, 0.8)]
+    threads = [threading.Thread(target=late, args=start) for start in starts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert "never began" in str(found.pop("error"))
+    trace = local.run(agents)
+    assert len(found) == 3
+    assert all(np.array_equal(end.model, trace.model()[0]) for end in found.values())

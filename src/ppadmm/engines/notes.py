@@ -10,7 +10,7 @@ import json
 import re
 import struct
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ppadmm.errors import ForeignError
@@ -49,6 +49,18 @@ class Note:
     settled: bool = False
     reason: str = ""
     agreement: Mapping[str, Any] | None = None
+
+    def after(self, before: "Note | None") -> "Note":
+        """Return what is known after this note and an earlier one, in whatever order they came.
+
+        What a peer held it still holds, and no phase comes twice: clocks and order do not matter.
+        """
+        if before is None:
+            return self
+        phase = max(self.phase, before.phase, key=PHASES.index)
+        finals = tuple(sorted({*self.finals, *before.finals}))
+        settled, round_ = self.settled or before.settled, max(self.round, before.round)
+        return replace(self, phase=phase, finals=finals, settled=settled, round=round_)
 
     def encode(self, key: "Ed25519PrivateKey") -> bytes:
         """Return the signed bytes."""

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 AT_ONCE = 4
 """Final averages that are handed on in one go: neighbours keep eight unread messages."""
+GONE = 10.0
+"""Seconds that a peer which was started again with all averages looks for one who lacks them."""
 ANSWERS_APART = 0.05
 """Seconds between two notes in answer to others': they go to all neighbours, who may answer."""
 
@@ -83,7 +85,7 @@ class Peer:
         self.tally, self.resumed, self.books = Tally(), 0, books_of(agent)
         self.phase, self.reason, self._settled = "signing", "", False
         self._quarrels: dict[str, list[str]] = {}
-        self._owes_note, self._noted = False, 0.0
+        self._owes_note, self._noted, self._was_over = False, 0.0, False
         self._began = self._since = time.monotonic()
 
     # -- the three phases ----------------------------------------------------------------------
@@ -97,9 +99,9 @@ class Peer:
             self._go_round()
             self._end()
         except _Ended as end:
-            self._leave(str(end))
             if not self._made:
                 raise ProtocolError(f"The run never began: {end}. Nothing was spent.") from None
+            self._leave(str(end))
         finally:
             self._transport.close()
         return self._outcome()
@@ -121,7 +123,7 @@ class Peer:
             self._keep(send)
         for data in self._store.finals():
             self._take_final(data)
-        self.resumed = len(self._made)
+        self.resumed, self._was_over = len(self._made), len(self._finals) == self.agents
         if self._made:
             self._tell("resumed", round=self.agent.round, rounds=self.rounds)
 
@@ -162,8 +164,9 @@ class Peer:
         self._until(lambda: len(self._finals) == self.agents, self._say_finals)
         self._tell("averages", agents=self.agents)
         self._say_note()
+        limit = GONE if self._was_over else None
         try:
-            self._until(lambda: self._everyone(self._holds_all), self._say_finals)
+            self._until(lambda: self._everyone(self._holds_all), self._say_finals, limit)
         except _Ended:
             self._tell("left", note="a neighbour never confirmed that it holds all averages")
             return
@@ -199,10 +202,8 @@ class Peer:
         """Take in what comes until `ready`; meanwhile `say` things again, ever less often."""
         self._since = start = time.monotonic()
         limit = self.agreement.patience if limit is None else limit
-        pause, due = (
-            self._pace.first,
-            start if self.phase == "signing" else start + self._pace.first,
-        )
+        pause = self._pace.first
+        due = start if self.phase == "signing" else start + pause
         while not ready():
             now = time.monotonic()
             if now - start > limit:
@@ -348,11 +349,9 @@ class Peer:
         if note.phase == "checking":  # somebody looks; that is not taking part
             self._owes_note = True
             return
-        before = self._notes.get(neighbour)
-        if before is None or note.time >= before.time:
-            self._notes[neighbour] = note
-            self._merge(note)
-            self._answer(note)
+        self._notes[neighbour] = note.after(self._notes.get(neighbour))
+        self._merge(note)
+        self._answer(note)
 
     def _merge(self, note: Note) -> None:
         for i, text in note.signatures.items():
@@ -362,7 +361,8 @@ class Peer:
 
     def _answer(self, note: Note) -> None:
         """Say what the sender lacks and I have; end if it had to."""
-        if note.phase == "ended" and len(self._finals) < self.agents and not self.reason:
+        stuck = self.phase != "signing" and len(self._finals) < self.agents
+        if note.phase == "ended" and stuck and not self.reason:
             raise _Ended(f"{self._name(note.agent)} ended the run: {note.reason}")
         unsigned = set(self._signatures) - set(note.signatures)
         if unsigned or (self._settled and not note.settled):
