@@ -22,6 +22,8 @@ import tempfile
 import time
 from pathlib import Path
 
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before numpy is loaded
+
 import numpy as np
 from scipy.sparse import random_array
 from transport import certificates, free_port
@@ -198,11 +200,9 @@ def main():
     if given.worker:
         work(json.loads(given.worker))
         return
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    print(
-        "| d | local, ms | TCP, ms | TLS, ms | TLS and ledger, ms | overhead, ms | share of TLS |"
-    )
-    print("|---|---|---|---|---|---|---|")
+    heads = ("d", "ms a round", "local", *LINKS, "overhead", "share of TLS")
+    print("| " + " | ".join(heads) + " |")
+    print("|" + "---|" * len(heads))
     before = os.getloadavg()[0]
     rows = measure(given.repeats)
     system = {"system": platform.platform(), "cores": os.cpu_count()}

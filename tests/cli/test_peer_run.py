@@ -106,6 +106,20 @@ def test_a_private_run_needs_a_ledger_with_a_budget(command, tmp_path):
     assert "No budget is granted for 'others'" in done.err
 
 
+def test_what_nothing_protects_does_not_leave(command, tmp_path):
+    for algorithm in ("non-private", "m-admm"):
+        sites = make_sites(tmp_path / algorithm, n=2, graph="complete", algorithm=algorithm)
+        done = command("peer", "run", sites.files[0], "--wait", 0.5)
+        assert done.code == 4
+        assert "so nothing may leave this site" in done.err
+    sites = make_sites(tmp_path / "draft", n=2, graph="complete")
+    schema = sites.files[0].parent / "schema.toml"
+    schema.write_text(schema.read_text().replace("confirmed = true", "confirmed = false"))
+    done = command("peer", "run", sites.files[0], "--wait", 0.5)
+    assert done.code in (3, 4)
+    assert not sites.books(0).runs
+
+
 def test_everyone_waited_for_in_vain(command, tmp_path):
     sites = make_sites(tmp_path, n=2, graph="complete")
     done = command("peer", "run", sites.files[0], "--wait", 0.5)

@@ -118,7 +118,9 @@ def sign(
     party = peer_party(peer, terms)
     show(in_words(terms))
     show(f"\nThis site is agent {peer.agent}, {peer.name!r}.")
-    _ = party.reserved
+    _ = party.reserved  # what cannot be calibrated is refused before it is signed
+    if party.not_private_because:
+        show(f"NOT PRIVATE: {'; '.join(party.not_private_because)}.")
     if not yes:
         with interruptible("nothing was signed"):
             if not typer.confirm("Sign it?", default=False):

@@ -200,14 +200,13 @@ class Site:
         peer = PeerFile.load(file)
         terms = load_agreement(peer.folder / peer.agreement)
         party = peer_party(peer, terms, seed)
-        own = seed is None and not party.not_private_because
-        name = "state" if own else "simulation"
+        name = "state" if seed is None else "simulation"
         return cls(peer, Setting(
             party=party,
             key=pki.read_signing_key(peer.keys.signing),
             signature=load_signature(peer.folder / peer.signature, terms, peer.agent),
             state=peer.folder / f"{name}-{terms.digest[:12]}",
-            ledger=peer.folder / peer.ledger if own and peer.ledger else None,
+            ledger=peer.folder / peer.ledger if seed is None and peer.ledger else None,
             dataset=peer.dataset or None,
         ))  # fmt: skip
 

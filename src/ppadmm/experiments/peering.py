@@ -120,24 +120,35 @@ def _result(
 def _open_book(setting: Setting) -> Booked | None:
     """Open the owner's ledger, or a simulation's own; None where no price exists."""
     party = setting.party
-    if setting.ledger is not None:
-        if party.not_private_because:
-            raise BudgetError(
-                f"This run is not private ({'; '.join(party.not_private_because)}), so no charge "
-                "would be true; a simulation takes no ledger."
-            )
-        ledger = SqliteLedger.open(setting.ledger)
-        name = setting.dataset or _name(setting, ledger)
-        return _booked(setting, ledger, name)
-    if not party.not_private_because:
+    if party.not_private_because:
+        _require_simulation(setting)
+    elif setting.ledger is None:
         raise BudgetError(
             "A private run is charged to the site's ledger; make one with `ppadmm ledger new`, "
             "grant it a budget with `ppadmm ledger grant`, and name it in peer.toml (ledger = …)."
         )
+    else:
+        ledger = SqliteLedger.open(setting.ledger)
+        return _booked(setting, ledger, setting.dataset or _name(setting, ledger))
     bound = accountant.epsilon(party.reserved[party.number], party.agreement.delta)
     if not bound.epsilon < float("inf"):
         return None
     return _booked(setting, _simulation(setting), SIMULATION)
+
+
+def _require_simulation(setting: Setting) -> None:
+    """Refuse to send what nothing protects, unless a person said that it is a test."""
+    reasons = "; ".join(setting.party.not_private_because)
+    if setting.party.seed is None:
+        raise BudgetError(
+            f"This run is not private ({reasons}), so nothing may leave this site; with made-up "
+            "records it can be simulated with --test-seed."
+        )
+    if setting.ledger is not None:
+        raise BudgetError(
+            f"This run is not private ({reasons}), so no charge would be true; a simulation takes "
+            "no ledger."
+        )
 
 
 def _booked(setting: Setting, ledger: SqliteLedger, name: str) -> Booked:
