@@ -8,14 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ppadmm import checks
-from ppadmm.agreement import Agreement
-from ppadmm.engines import notes, pki
+from ppadmm.engines import pki
 from ppadmm.engines.zenoh_transport import Credentials, Seat
 from ppadmm.errors import InputError
-from ppadmm.wire import message_length
+
+if TYPE_CHECKING:
+    from ppadmm.agreement import Agreement
 
 TEMPLATE = """\
 # One site of a run. Nothing in this file is secret. Paths are relative to this file.
@@ -170,7 +171,7 @@ class PeerFile:
         self.revocations().refuse(self.name, own.serial_number)
         return Credentials(keys.authority, keys.certificate, keys.tls)
 
-    def links(self, agreement: Agreement) -> tuple[Link, ...]:
+    def links(self, agreement: "Agreement") -> tuple[Link, ...]:
         """Return how every neighbour is reached: as the file says, or else as all agreed."""
         wanted = agreement.graph.neighbours(self.agent)
         if not self.neighbours:
@@ -189,7 +190,7 @@ class PeerFile:
                 )
         return self.neighbours
 
-    def _link(self, agreement: Agreement, j: int) -> Link:
+    def _link(self, agreement: "Agreement", j: int) -> Link:
         mine, theirs = agreement.parties[self.agent], agreement.parties[j]
         if theirs.endpoint and (not mine.endpoint or self.agent < j):
             return Link(j, theirs.name, endpoint=theirs.endpoint)
@@ -201,7 +202,7 @@ class PeerFile:
             )
         return Link(j, theirs.name, via="router")
 
-    def seat(self, agreement: Agreement) -> Seat:
+    def seat(self, agreement: "Agreement") -> Seat:
         """Return this site's place in a run; a revoked neighbour is named and refused."""
         credentials, revoked, links = self.credentials(), self.revocations(), self.links(agreement)
         for link in links:
@@ -227,6 +228,9 @@ class PeerFile:
 
 def longest_message(parameters: int) -> int:
     """Return the cap of a run: its messages and notes fit, nothing longer is taken."""
+    from ppadmm.engines import notes
+    from ppadmm.wire import message_length
+
     return max(message_length(parameters), notes.LONGEST)
 
 
