@@ -246,3 +246,30 @@ def get(url, headers=None):
     request = urllib.request.Request(url, headers=headers or {})
     with urllib.request.urlopen(request, timeout=20) as answer:
         return answer.read().decode()
+
+
+def test_a_terminal_shows_the_run_as_it_goes(tmp_path):
+    """On a real terminal; the view takes itself away at the end and leaves the error."""
+    import os
+    import pty
+    import subprocess
+
+    sites = make_sites(tmp_path, n=2, graph="complete")
+    mine, theirs = pty.openpty()
+    code = "from ppadmm.cli import main; main()"
+    words = [sys.executable, "-c", code, "peer", "run", str(sites.files[0]), "--wait", "1.5"]
+    settings = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    done = subprocess.Popen(words, stderr=theirs, stdout=theirs, stdin=theirs, env=settings)
+    os.close(theirs)
+    said = b""
+    while True:
+        try:
+            said += os.read(mine, 4096)
+        except OSError:
+            break
+    os.close(mine)
+    assert done.wait() == 6
+    text = said.decode()
+    assert "waiting for signatures on the agreement" in text
+    assert "0 of 12" in text
+    assert text.rstrip().endswith("Nothing was spent.")
