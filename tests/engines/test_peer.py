@@ -225,3 +225,22 @@ def test_one_that_does_not_wait_for_the_start_leaves_the_others_waiting(tmp_path
     trace = local.run(agents)
     assert len(found) == 3
     assert all(np.array_equal(end.model, trace.model()[0]) for end in found.values())
+
+
+def test_signatures_go_round_a_long_ring_without_waiting_for_the_clock(tmp_path):
+    """Site 0 comes last; its signature has ten hops to go, while the others keep still."""
+    agreement = agreed(graph_of(20), rounds=2)
+    hub, agents = Hub(agreement.edges), agents_of(agreement)
+    slow = Pace(first=20.0, longest=20.0, grace=1.0, wait=60)
+    peers = [peer_of(a, agreement, hub.end(a.number), tmp_path, slow) for a in agents]
+    found = []
+    threads = [threading.Thread(target=lambda p=p: found.append(p.run())) for p in peers[1:]]
+    for thread in threads:
+        thread.start()
+    time.sleep(1)
+    started = time.monotonic()
+    found.append(peers[0].run())
+    for thread in threads:
+        thread.join(60)
+    assert time.monotonic() - started < 15
+    assert len({end.model.tobytes() for end in found}) == 1

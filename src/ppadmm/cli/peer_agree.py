@@ -12,6 +12,8 @@ from ppadmm.errors import InputError
 if TYPE_CHECKING:
     from ppadmm.agreement import Agreement
     from ppadmm.engines.agreement_file import Card
+    from ppadmm.engines.peer_file import PeerFile
+    from ppadmm.experiments.site import Party, Records
 
 
 @group.command()
@@ -130,7 +132,7 @@ def sign(
     show(f"{place}: signed {terms.digest[:12]}…. Next: ppadmm peer check {file}")
 
 
-def peer_records(peer: Any) -> Any:
+def peer_records(peer: "PeerFile") -> "Records":
     """Read a site's records and schema, as its file says."""
     from ppadmm.experiments.site import read_records
 
@@ -140,7 +142,7 @@ def peer_records(peer: Any) -> Any:
     return read_records(data, peer.folder / peer.schema)
 
 
-def peer_party(peer: Any, terms: "Agreement", seed: int | None = None) -> Any:
+def peer_party(peer: "PeerFile", terms: "Agreement", seed: int | None = None) -> "Party":
     """Return a site's part in an agreement, after a look at every entry that concerns it."""
     from ppadmm.experiments.site import Party
 

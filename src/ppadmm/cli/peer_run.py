@@ -15,7 +15,9 @@ from ppadmm.cli.peer_agree import peer_party
 from ppadmm.errors import InputError, PpadmmError
 
 if TYPE_CHECKING:
+    from ppadmm.agreement import Agreement
     from ppadmm.engines.peer import Peer
+    from ppadmm.engines.peer_check import Found
     from ppadmm.engines.peer_file import PeerFile
     from ppadmm.experiments.peering import Setting, SiteResult
 
@@ -310,7 +312,7 @@ def _tell(result: "SiteResult", folder: Path, as_json: bool) -> None:
 # `peer check`
 
 
-def _look(peer: "PeerFile", seconds: float) -> list[Any]:
+def _look(peer: "PeerFile", seconds: float) -> "list[Found]":
     from ppadmm.engines.agreement_file import load_agreement, load_signature
     from ppadmm.engines.peer_check import Check, Found, looked_at
     from ppadmm.engines.pki import read_signing_key
@@ -345,7 +347,7 @@ def _look(peer: "PeerFile", seconds: float) -> list[Any]:
         return [*rows, Found("port", str(error))]
 
 
-def _signature(peer: "PeerFile", terms: Any) -> None:
+def _signature(peer: "PeerFile", terms: "Agreement") -> None:
     from ppadmm.engines.agreement_file import load_signature
 
     load_signature(peer.folder / peer.signature, terms, peer.agent)
@@ -363,7 +365,7 @@ def _ledger(peer: "PeerFile") -> None:
         )
 
 
-def _dialled(peer: "PeerFile", terms: Any) -> list[Any]:
+def _dialled(peer: "PeerFile", terms: "Agreement") -> "list[Found]":
     """Dial every neighbour that this site dials, to learn why a link would fail."""
     from ppadmm.engines.peer_check import Found, probe
 

@@ -357,6 +357,7 @@ class Peer:
         for i, text in note.signatures.items():
             if i not in self._signatures and self.agreement.is_signed(i, bytes.fromhex(text)):
                 self._signatures[i] = text
+                self._owes_note = True
                 self._tell("signature", agent=i, name=self._name(i))
 
     def _answer(self, note: Note) -> None:
