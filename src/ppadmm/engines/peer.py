@@ -11,12 +11,12 @@ of the agent only after its release is on disk. Averages of releases cost nothin
 """
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,6 +85,7 @@ class Peer:
         self.tally, self.resumed, self.books = Tally(), 0, books_of(agent)
         self.phase, self.reason, self._settled = "signing", "", False
         self._quarrels: dict[str, list[str]] = {}
+        self._times: Counter[str] = Counter()
         self._owes_note, self._noted, self._was_over = False, 0.0, False
         self._began = self._since = time.monotonic()
 
@@ -303,9 +304,7 @@ class Peer:
                 self._take_value(neighbour, data)
         except ForeignError as error:
             self.tally.refused += 1
-            if str(self.tally.refused).strip("0") == "1":  # 1, 10, 100: a flood fills no disk
-                count = self.tally.refused
-                self._tell("refused", neighbour=neighbour, why=str(error), count=count)
+            self._tell_rarely("refused", neighbour=neighbour, why=str(error))
 
     def _take_value(self, neighbour: int, data: bytes) -> None:
         message = self._codec.decode(data, VALUE)
@@ -381,7 +380,7 @@ class Peer:
             except InputError as error:
                 found = [str(error)]
         name = self._name(neighbour)
-        self._tell("disagreement", neighbour=neighbour, name=name, differences=found)
+        self._tell_rarely("disagreement", neighbour=neighbour, name=name, differences=found)
         if self.phase == "signing":
             self._quarrels[name] = found
 
@@ -411,6 +410,12 @@ class Peer:
     def finals(self) -> int:
         """How many final averages are there."""
         return len(self._finals)
+
+    def _tell_rarely(self, event: str, **fields: Any) -> None:
+        """Tell the 1st, 10th, 100th, … time: a neighbour's flood must not fill a disk."""
+        self._times[event] += 1
+        if str(self._times[event]).strip("0") == "1":
+            self._tell(event, count=self._times[event], **fields)
 
     def _name(self, number: int) -> str:
         return f"{self.agreement.parties[number].name!r} (agent {number})"
