@@ -4,7 +4,7 @@ It owns no socket, clock, file or random generator. An engine asks `next()` what
 it what arrives; the same agent runs in a simulation, on a cluster and as a networked peer.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -100,14 +100,48 @@ class Agent:
             return Done()
         if not self._spoken:
             return self._speak()
+        if self.missing:
+            return Wait(self.missing)
+        self._advance(self._inbox.get(self.round, {}))
+        return self.next()
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """The neighbours that have not spoken for this round yet."""
         inbox = self._inbox.get(self.round, {})
-        missing = tuple(j for j in self.neighbours if j not in inbox)
-        if missing:
-            return Wait(missing)
+        return tuple(j for j in self.neighbours if j not in inbox)
+
+    @property
+    def heard(self) -> Heard:
+        """What neighbours should now know of this agent."""
+        return self.algorithm.heard(self._state)
+
+    def catch_up(self) -> list[Send]:
+        """Go to the last round that an earlier process booked; return what was said in each.
+
+        Every message carries the sum of all before it and takes the place of the one before, so
+        what neighbours said in the rounds that are skipped is not needed: one who has spoken goes
+        on from what they say next.
+        """
+        said: list[Send] = []
+        while self._booked():
+            if said:
+                own = self.algorithm.heard(self._state)
+                self._advance(dict.fromkeys(self.neighbours, own))
+            said.append(self._speak())
+        return said
+
+    def _booked(self) -> bool:
+        """Say whether an earlier process spoke, or paid to speak, in the next round to speak in."""
+        round_ = self.round + 1 if self._spoken else self.round
+        if round_ >= self.algorithm.rounds or not self.desk.durable:
+            return False
+        return any(ledger.past(round_) is not None for ledger in self.ledgers)
+
+    def _advance(self, inbox: Mapping[int, Heard]) -> None:
         self._state = self.algorithm.absorb(self._state, inbox)
         self._inbox.pop(self.round, None)
         self.round, self._spoken = self.round + 1, False
-        return self.next()
 
     def receive(self, message: Message) -> None:
         """Take in a message; one that was seen before or is out of date changes nothing."""

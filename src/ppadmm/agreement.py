@@ -29,12 +29,16 @@ DOMAIN = b"ppadmm agreement 1\0"
 
 @dataclass(frozen=True)
 class Party:
-    """One organisation: its name, Ed25519 public key (hex), number of records and largest ε."""
+    """One organisation: its name, Ed25519 public key (hex), number of records and largest ε.
+
+    `endpoint` (host:port) is where it can be dialled; a site that can only dial out has none.
+    """
 
     name: str
     key: str
     records: int
     epsilon: float
+    endpoint: str = ""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -129,14 +133,16 @@ class Agreement:
         known = {field.name for field in fields(cls)}
         if unknown := sorted(set(content) - known):
             raise InputError(f"The agreement has an unknown entry {unknown[0]!r}; remove it.")
-        values = dict(content)
-        values["parties"] = tuple(Party(**party) for party in values.get("parties", ()))
-        values["edges"] = tuple((int(i), int(j)) for i, j in values.get("edges", ()))
-        if "speaking" in values:
-            values["speaking"] = Speaking(**values["speaking"])
         try:
+            values = dict(content)
+            values["parties"] = tuple(Party(**party) for party in values.get("parties", ()))
+            values["edges"] = tuple((int(i), int(j)) for i, j in values.get("edges", ()))
+            if "speaking" in values:
+                values["speaking"] = Speaking(**values["speaking"])
             return cls(**values)
-        except TypeError as error:
+        except InputError:
+            raise
+        except (TypeError, ValueError, AttributeError, KeyError, OverflowError) as error:
             raise InputError(f"The agreement cannot be read: {error}.") from None
 
     def settings(self, agent: int) -> Settings:

@@ -8,7 +8,8 @@
     │   └── InfeasibleError no amount of noise reaches the target with these settings
     ├── SolverError         a residual could not be certified; nothing was released
     ├── ProtocolError       an agent was driven out of turn, or by a malformed message
-    │   └── ForeignError    ... bytes from a network that are not a message of this run
+    │   ├── ForeignError    ... bytes from a network that are not a message of this run
+    │   └── DisagreementError   ... neighbours hold other terms than this site
     ├── WorkerError         a process that did part of the work is gone
     ├── LedgerError         a ledger is damaged, in use elsewhere, or none at all
     └── CertificateError    a certificate does not hold
@@ -17,6 +18,8 @@ A `PrivacyWarning` says that what was asked for was done and may not be called p
 
 Messages are one sentence that names the value and the way out.
 """
+
+from collections.abc import Mapping, Sequence
 
 
 class PpadmmError(Exception):
@@ -65,6 +68,18 @@ class ProtocolError(PpadmmError):
 
 class ForeignError(ProtocolError):
     """Bytes that arrived from elsewhere are not a message of this run; they change nothing."""
+
+
+class DisagreementError(ProtocolError):
+    """Neighbours hold other terms: `found` names the entries that differ, by neighbour."""
+
+    def __init__(self, found: Mapping[str, Sequence[str]]) -> None:
+        self.found = found
+        each = "; ".join(f"{name} has {', '.join(entries)}" for name, entries in found.items())
+        super().__init__(
+            f"The agreements differ: {each}. Nothing was spent; take the same agreement.json at "
+            "every site, and sign that one."
+        )
 
 
 class WorkerError(PpadmmError):

@@ -1,5 +1,8 @@
 """Messages as bytes: versioned, signed, of a length that the receiver knows beforehand.
 
+A message is of one of two kinds: VALUE, what an agent says in a round, and FINAL, the average that
+it ends with, which others hand on as it is. Both have the same form:
+
     magic 4 | version 1 | kind 1 | run 16 | agent 4 | round 4 | d 4 | θ 8·d | S 8·d | signature 64
 
 Numbers are little-endian. The run agreement fixes d, so a receiver knows how long a message must
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 MAGIC = b"PPAD"
 VERSION = 1
 VALUE = 1
+FINAL = 2
 SIGNATURE = 64
 MOST_PARAMETERS = 1 << 24
 HEAD = struct.Struct("<4sBB16sIII")
@@ -55,30 +59,30 @@ class Codec:
     @property
     def length(self) -> int:
         """How long every message of this run is."""
-        return HEAD.size + 16 * self.parameters + SIGNATURE
+        return message_length(self.parameters)
 
-    def encode(self, message: Message, key: "Ed25519PrivateKey") -> bytes:
+    def encode(self, message: Message, key: "Ed25519PrivateKey", kind: int = VALUE) -> bytes:
         """Return the signed bytes of one replicate's message; the same message, the same bytes."""
         value, total = message.heard.value, message.heard.total
         if value.shape != (1, self.parameters) or total.shape != value.shape:
             raise ValueError(f"Expected values of shape (1, {self.parameters}), got {value.shape}.")
         head = HEAD.pack(
-            MAGIC, VERSION, VALUE, self.run, message.agent, message.round, self.parameters
+            MAGIC, VERSION, kind, self.run, message.agent, message.round, self.parameters
         )
         body = head + value.astype("<f8").tobytes() + total.astype("<f8").tobytes()
         return body + key.sign(body)
 
-    def decode(self, data: bytes) -> Message:
+    def decode(self, data: bytes, kind: int = VALUE) -> Message:
         """Return the message, or raise `ForeignError` for anything that is not one of this run."""
         if len(data) != self.length:
             _refuse(f"it has {len(data)} bytes, not {self.length}")
-        magic, version, kind, run, agent, round_, parameters = HEAD.unpack_from(data)
+        magic, version, found, run, agent, round_, parameters = HEAD.unpack_from(data)
         if magic != MAGIC:
             _refuse("it is not a message of ppadmm")
         if version != VERSION:
             _refuse(f"it speaks version {version}, not {VERSION}")
-        if kind != VALUE:
-            _refuse(f"its kind {kind} is unknown")
+        if found != kind:
+            _refuse(f"its kind {found} is unknown")
         if run != self.run:
             _refuse("it belongs to another run")
         if parameters != self.parameters:
@@ -100,6 +104,16 @@ class Codec:
             key.verify(data[-SIGNATURE:], data[:-SIGNATURE])
         except InvalidSignature:
             _refuse(f"it is not signed by agent {agent}")
+
+
+def message_length(parameters: int) -> int:
+    """Return how long a message with so many parameters is."""
+    return HEAD.size + 16 * parameters + SIGNATURE
+
+
+def kind_of(data: bytes) -> int | None:
+    """Return what kind of message these bytes claim to be, None if of none; nothing is proven."""
+    return data[5] if len(data) > 5 and data.startswith(MAGIC) else None
 
 
 def _refuse(reason: str) -> NoReturn:

@@ -1,6 +1,7 @@
 import json
 import os
 import stat
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,6 +10,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from ppadmm.agreement import Agreement, Party
 from ppadmm.engines import pki
 from ppadmm.engines.peer_file import PeerFile, template
 from ppadmm.errors import InputError
@@ -267,16 +269,56 @@ def joined(tmp_path, authority, extra=NEIGHBOURS):
     return peer
 
 
+def terms(edges, endpoints=("", "", "", "")):
+    """An agreement between hospital-a to hospital-d."""
+    parties = tuple(
+        Party(f"hospital-{'abcd'[i]}", bytes([i + 1]).hex() * 32, 10, 1.0, endpoint)
+        for i, endpoint in enumerate(endpoints)
+    )
+    return Agreement(parties, edges, "5e" * 32, 12, 3, 0.1, 1e-6, "n")
+
+
+STAR = ((0, 1), (0, 2), (0, 3))
+
+
 def test_a_peer_file_gives_a_seat(tmp_path, authority):
     peer = joined(tmp_path, authority)
     assert peer.hosts == ("127.0.0.1",)
-    seat = peer.seat(bytes(16), 1000)
+    seat = peer.seat(terms(STAR))
+    assert seat.run == pki.room([authority.certificate])
+    assert seat.cap == 1 << 20
     assert seat.neighbours == {1: "hospital-b", 2: "hospital-c"}
     assert seat.relayed == {3: "hospital-d"}
     assert seat.listen == ("tls/0.0.0.0:7447",)
     assert seat.connect == ("tls/b.example.org:7447",)
     assert seat.router == ("router", "tls/router.example.org:7447")
     assert seat.credentials.key == tmp_path / "keys" / "tls.key"
+
+
+def test_neighbours_and_endpoints_follow_from_the_agreement(tmp_path, authority):
+    peer = joined(tmp_path, authority, "")
+    ends = ("a.example:1", "b.example:2", "", "d.example:4")
+    links = {link.agent: link for link in peer.links(terms(STAR, ends))}
+    assert {j: link.endpoint for j, link in links.items()} == {
+        1: "b.example:2", 2: None, 3: "d.example:4"
+    }  # fmt: skip
+    other = replace(peer, agent=3, router={"name": "r", "endpoint": "r.example:1"})
+    assert [link.endpoint for link in other.links(terms(STAR, ends))] == [None]
+    silent = replace(peer, agent=2)
+    assert silent.links(terms(STAR, ends))[0].endpoint == "a.example:1"
+    with pytest.raises(InputError, match="can be dialled; name a router"):
+        silent.links(terms(STAR))
+    met = replace(silent, router=other.router)
+    assert met.links(terms(STAR))[0].via == "router"
+
+
+def test_blocks_that_contradict_the_agreement_are_named(tmp_path, authority):
+    peer = joined(tmp_path, authority)
+    with pytest.raises(InputError, match=r"names agents \[1, 2, 3\], the agreement \[1\]"):
+        peer.seat(terms(((0, 1), (1, 2), (2, 3))))
+    renamed = replace(peer.neighbours[0], name="bank")
+    with pytest.raises(InputError, match="calls agent 1 'bank', the agreement 'hospital-b'"):
+        replace(peer, neighbours=(renamed, *peer.neighbours[1:])).seat(terms(STAR))
 
 
 def test_revocations_are_looked_at_when_a_seat_is_taken(tmp_path, authority):
@@ -290,7 +332,7 @@ def test_revocations_are_looked_at_when_a_seat_is_taken(tmp_path, authority):
     file.write_text(file.read_text().replace("# revocations", "revocations"))
     peer = PeerFile.load(file)
     with pytest.raises(InputError, match="'hospital-b' was revoked"):
-        peer.seat(bytes(16), 1000)
+        peer.seat(terms(STAR))
     peer.credentials()
     authority.revoke("hospital-a")
     (tmp_path / "revoked.json").write_bytes(authority.revocations.read_bytes())

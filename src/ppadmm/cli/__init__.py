@@ -11,6 +11,8 @@ from ppadmm.cli import (  # noqa: F401 (commands register themselves)
     doctor,
     ledger,
     peer,
+    peer_agree,
+    peer_run,
     plan,
     report,
     reproduce,

@@ -1,4 +1,4 @@
-"""`ppadmm peer`: set up a site of a run over a network: keys, requests, certificates."""
+"""`ppadmm peer`: a site of a run over a network. Here: keys, requests, certificates."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 group = typer.Typer(
     name="peer",
-    help="Set up a site that trains with others over a network: keys and certificates.",
+    help="Train with others over a network, with no server (docs/peers.md).",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -58,7 +58,7 @@ def new(
     place = folder or Path(name)
     keys = pki.Keys(place / "keys")
     file = place / "peer.toml"
-    _refuse_existing(file)
+    refuse_existing(file)
     keys.make()
     file.write_text(text, encoding="utf-8")
     if as_json:
@@ -91,7 +91,7 @@ def request(
     peer = PeerFile.load(file)
     asked = pki.request(peer.keys, peer.name, peer.hosts)
     place = out or Path(f"{peer.name}.request.pem")
-    _refuse_existing(place)
+    refuse_existing(place)
     place.write_bytes(asked.public_bytes(Encoding.PEM))
     if as_json:
         show({"request": str(place), "fingerprint": pki.fingerprint(asked)})
@@ -120,7 +120,7 @@ def approve(
     asked = pki.read_request(file)
     name = pki.common_name(asked)
     place = out or Path(f"{pki.agent_name(name)}.reply.pem")
-    _refuse_existing(place)
+    refuse_existing(place)
     _require_told(as_json, fingerprint)
     if not as_json:
         show(f"Name:        {name}")
@@ -251,7 +251,8 @@ def _compare(
             raise InputError("The fingerprint was not compared; nothing was written.")
 
 
-def _refuse_existing(path: Path) -> None:
+def refuse_existing(path: Path) -> None:
+    """Refuse to write over a file."""
     from ppadmm.errors import InputError
 
     if path.exists():

@@ -8,12 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ppadmm import checks
 from ppadmm.engines import pki
 from ppadmm.engines.zenoh_transport import Credentials, Seat
 from ppadmm.errors import InputError
+
+if TYPE_CHECKING:
+    from ppadmm.agreement import Agreement
 
 TEMPLATE = """\
 # One site of a run. Nothing in this file is secret. Paths are relative to this file.
@@ -22,12 +25,21 @@ TEMPLATE = """\
 name = "{name}"
 agent = {agent}
 
-# The records (CSV or Parquet) and their public schema; `ppadmm schema` drafts one.
+# The records (CSV or Parquet) and their public schema; `ppadmm schema` drafts one. All records of
+# the file are trained on. A site that only listens leaves `data` away.
 data = "data.csv"
 schema = "schema.toml"
 
-# What all sites signed: the network, the algorithm, the rounds, everybody's budget.
+# The book of everything that was ever spent on these records, and their name in it:
+#   ppadmm ledger new site.ledger --owner "{name}"
+#   ppadmm ledger grant site.ledger records --epsilon 1 --by "who decides"
+ledger = "site.ledger"
+dataset = "records"
+
+# What all sites signed: the network, the algorithm, the rounds, everybody's budget; and this
+# site's own signature, which `ppadmm peer sign` writes.
 agreement = "agreement.json"
+signature = "signature.json"
 
 # How neighbours dial this site; the host goes into the certificate. A site that can only dial out
 # leaves both lines away.
@@ -43,15 +55,19 @@ folder = "keys"
 # The signed list of revoked names, if the authority has sent one.
 # revocations = "revoked.json"
 
-# One block for each neighbour in the agreement. Either side may dial, or both: leave the endpoint
-# away for a neighbour that dials this site.
+# A page for this machine alone (http://127.0.0.1:PORT) with figures for Prometheus at /metrics.
+# status = 8790
+
+# Neighbours and their endpoints are in the agreement: of two that can both be dialled the one with
+# the smaller number dials. Only if this site reaches them elsewhere, give one block for each; leave
+# the endpoint away for a neighbour that dials this site.
 # [[neighbours]]
 # agent = 1
 # name = "name-in-its-certificate"
 # endpoint = "tls/other.example.org:7447"
 
-# A neighbour that can only dial out, like this site, is met at a router: write `via = "router"` in
-# its block in place of an endpoint, and name the router here.
+# A neighbour that can only dial out, like this site, is met at a router (in its block, if there is
+# one, `via = "router"` in place of an endpoint). Name the router here.
 # [router]
 # name = "name-in-its-certificate"
 # endpoint = "tls/router.example.org:7447"
@@ -86,6 +102,10 @@ class PeerFile:
     data: str = ""
     schema: str = ""
     agreement: str = ""
+    signature: str = "signature.json"
+    ledger: str = ""
+    dataset: str = ""
+    status: int | None = None
     endpoint: str | None = None
     listen: str | None = None
     certificates: Mapping[str, str] = field(default_factory=dict)
@@ -95,6 +115,11 @@ class PeerFile:
     def __post_init__(self) -> None:
         _text("name", self.name)
         checks.count("agent", self.agent, at_least=0)
+        for what in ("data", "schema", "agreement", "signature", "ledger", "dataset"):
+            if not isinstance(getattr(self, what), str):
+                raise InputError(f"Expected {what} to be a text, got {getattr(self, what)!r}.")
+        if self.status is not None:
+            checks.count("status", self.status, at_most=65535)
         for endpoint in (self.endpoint, self.listen):
             if endpoint is not None:
                 pki.host_of(endpoint)
@@ -146,27 +171,67 @@ class PeerFile:
         self.revocations().refuse(self.name, own.serial_number)
         return Credentials(keys.authority, keys.certificate, keys.tls)
 
-    def seat(self, run: bytes, cap: int) -> Seat:
-        """Return this site's place in a run; a revoked neighbour is named and refused."""
-        credentials, revoked = self.credentials(), self.revocations()
+    def links(self, agreement: "Agreement") -> tuple[Link, ...]:
+        """Return how every neighbour is reached: as the file says, or else as all agreed."""
+        wanted = agreement.graph.neighbours(self.agent)
+        if not self.neighbours:
+            return tuple(self._link(agreement, j) for j in wanted)
+        given = tuple(sorted(link.agent for link in self.neighbours))
+        if given != wanted:
+            raise InputError(
+                f"[[neighbours]] names agents {list(given)}, the agreement {list(wanted)}; name "
+                "those, or leave the blocks away."
+            )
         for link in self.neighbours:
+            if link.name != agreement.parties[link.agent].name:
+                raise InputError(
+                    f"[[neighbours]] calls agent {link.agent} {link.name!r}, the agreement "
+                    f"{agreement.parties[link.agent].name!r}."
+                )
+        return self.neighbours
+
+    def _link(self, agreement: "Agreement", j: int) -> Link:
+        mine, theirs = agreement.parties[self.agent], agreement.parties[j]
+        if theirs.endpoint and (not mine.endpoint or self.agent < j):
+            return Link(j, theirs.name, endpoint=theirs.endpoint)
+        if mine.endpoint:
+            return Link(j, theirs.name)
+        if self.router is None:
+            raise InputError(
+                f"Neither this site nor {theirs.name!r} can be dialled; name a router in peer.toml."
+            )
+        return Link(j, theirs.name, via="router")
+
+    def seat(self, agreement: "Agreement") -> Seat:
+        """Return this site's place in a run; a revoked neighbour is named and refused."""
+        credentials, revoked, links = self.credentials(), self.revocations(), self.links(agreement)
+        for link in links:
             revoked.refuse(link.name)
+        relayed = {link.agent: link.name for link in links if link.via}
         return Seat(
-            run=run,
+            run=pki.room(pki.read_certificates(self.keys.authority)),
             agent=self.agent,
-            neighbours={link.agent: link.name for link in self.neighbours if not link.via},
-            relayed={link.agent: link.name for link in self.neighbours if link.via},
+            neighbours={link.agent: link.name for link in links if not link.via},
+            relayed=relayed,
             credentials=credentials,
-            cap=cap,
+            cap=longest_message(agreement.parameters),
             listen=() if self.listen is None else (_tls(self.listen),),
-            connect=tuple(_tls(link.endpoint) for link in self.neighbours if link.endpoint),
-            router=self._router(),
+            connect=tuple(_tls(link.endpoint) for link in links if link.endpoint),
+            router=self._router() if relayed else None,
         )
 
     def _router(self) -> tuple[str, str] | None:
         if self.router is None:
             return None
         return self.router["name"], _tls(self.router["endpoint"])
+
+
+def longest_message(parameters: int) -> int:
+    """Return the cap of a run: its messages and notes fit, nothing longer is taken."""
+    from ppadmm.engines import notes
+    from ppadmm.wire import message_length
+
+    return max(message_length(parameters), notes.LONGEST)
 
 
 def template(name: str, agent: int, endpoint: str | None) -> str:

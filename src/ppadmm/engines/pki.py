@@ -200,6 +200,12 @@ def same_fingerprint(mine: str, theirs: str) -> bool:
     return re.sub(r"[\s:]", "", mine).lower() == re.sub(r"[\s:]", "", theirs).lower()
 
 
+def room(roots: Sequence[x509.Certificate]) -> bytes:
+    """Return the 16 bytes under which sites that trust the same authority meet."""
+    der = roots[0].public_bytes(Encoding.DER)
+    return hashlib.sha256(b"ppadmm room 1\0" + der).digest()[:16]
+
+
 # At the site
 
 

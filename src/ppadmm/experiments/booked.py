@@ -57,10 +57,10 @@ class Booked:
         self.run = run
         return [run.agent(number) for number, _ in asked]
 
-    def finish(self) -> dict[str, Any]:
+    def finish(self, note: str = "") -> dict[str, Any]:
         """End the run as finished and return what a statement says about the ledger."""
-        if self.run is not None:
-            self.run.end("finished")
+        if self.run is not None and self.run.state.outcome is None:
+            self.run.end("finished", note)
         return self._summary()
 
     def abandon(self, note: str) -> None:

@@ -41,13 +41,16 @@ class AgentRow:
 
 @dataclass(frozen=True)
 class Entry:
-    """One kind of event in the ledger of `agents`: how often it was set aside and booked."""
+    """One kind of event in the ledger of `agents`: how often it was set aside and booked.
+
+    How often is known to the agent alone: None on another's page.
+    """
 
     agents: tuple[int, ...]
     event: str
     constants: dict[str, float]
     reserved: int
-    spent: int
+    spent: int | None
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,7 @@ class Figures:
             budget=self._budget(i),
             epsilon=self.statement["epsilons"][site],
             releases=None if self.pooled else releases,
-            messages=None if self.pooled else releases * self.degrees[i],
+            messages=None if self.pooled or releases is None else releases * self.degrees[i],
             noise=self.result["noise"][site],
             accuracy=None if error is None or self.pooled else 1.0 - error,
             log_loss=None if self.pooled else self._at("test_log_loss_per_agent", i),
@@ -145,6 +148,8 @@ class Figures:
         Of single releases, and of the running averages that models are made of.
         """
         rounds = rounds_shown(len(self.run.releases))
+        if not len(rounds):
+            return {"rounds": [], "releases": [], "averages": []}
         single = self.run.releases[rounds - 1]
         running = running_models(self.run.trace, rounds)
         return {
@@ -161,8 +166,10 @@ class Figures:
 
     @cached_property
     def tallies(self) -> list[Tally]:
-        """What every site's ledger reserved."""
-        return [from_plain(book["reserved"]) for book in self.result["ledger"]]
+        """What every site's ledger reserved; on a peer's page, its own."""
+        books = self.result["ledger"]
+        own = self.result.get("own")
+        return [from_plain(book["reserved"]) for book in (books if own is None else [books[own]])]
 
     @cached_property
     def curve(self) -> list[tuple[float, float]]:
@@ -245,7 +252,8 @@ def _spread(models: Array) -> Array:
 
 
 def _entries(agents: tuple[int, ...], book: dict[str, Any]) -> list[Entry]:
-    booked = {_key(entry): entry["times"] for entry in book["spent"]}
+    known = book["spent"] is not None
+    booked = {_key(entry): entry["times"] for entry in book["spent"] or ()}
     return [
         Entry(
             agents=agents,
@@ -256,7 +264,7 @@ def _entries(agents: tuple[int, ...], book: dict[str, Any]) -> list[Entry]:
                 if k not in ("event", "times")
             },
             reserved=entry["times"],
-            spent=booked.get(_key(entry), 0),
+            spent=booked.get(_key(entry), 0) if known else None,
         )
         for entry in book["reserved"]
     ]

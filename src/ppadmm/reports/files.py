@@ -75,10 +75,10 @@ def _write_run(result: Result, folder: Path) -> None:
     require_new(folder)
     with _named(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with _draft(folder) as draft:
-            _write(draft / "result.json", result.to_dict())
-            _write(draft / "model.json", model_dict(result))
-            _write(draft / "statement.json", disclosure(result))
+        with draft_of(folder) as draft:
+            write_json(draft / "result.json", result.to_dict())
+            write_json(draft / "model.json", model_dict(result))
+            write_json(draft / "statement.json", disclosure(result))
             text = "\n".join([result.statement.text(), *booked_lines(result.entry)]) + "\n"
             (draft / "statement.txt").write_text(text, encoding="utf-8")
             np.savez_compressed(
@@ -97,14 +97,14 @@ def model_dict(result: Result) -> dict[str, Any]:
         "private": result.statement.private,
         "not_private_because": list(result.statement.not_private_because),
         "classes": list(schema.label.names),
-        "coefficients": _coefficients(schema, result.model),
+        "coefficients": coefficients(schema, result.model),
         "per_agent": result.agent_models.tolist(),
         "schema": schema.to_dict(),
         "schema_digest": schema.digest(),
     }
 
 
-def _coefficients(schema: Schema, model: Array) -> dict[str, Any]:
+def coefficients(schema: Schema, model: Array) -> dict[str, Any]:
     """Return {feature: coefficient}, or {feature: {class: coefficient}}."""
     columns = model.reshape(-1, schema.dimension).T.tolist()
     values = columns if len(columns[0]) > 1 else [column[0] for column in columns]
@@ -116,7 +116,7 @@ def _coefficients(schema: Schema, model: Array) -> dict[str, Any]:
 
 
 @contextmanager
-def _draft(folder: Path) -> Iterator[Path]:
+def draft_of(folder: Path) -> Iterator[Path]:
     """Give a hidden folder beside `folder` that takes its name at the end, or vanishes."""
     draft = folder.with_name(f".{folder.name}-{secrets.token_hex(4)}")
     draft.mkdir()
@@ -151,5 +151,6 @@ def _cannot(folder: Path, reason: str) -> str:
     return f"Cannot write the results to {str(folder)!r}: {reason}; choose another --out."
 
 
-def _write(path: Path, value: dict[str, Any]) -> None:
+def write_json(path: Path, value: dict[str, Any]) -> None:
+    """Write plain data for people and machines to read."""
     path.write_text(json.dumps(value, indent=2, allow_nan=False) + "\n", encoding="utf-8")

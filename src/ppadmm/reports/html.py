@@ -14,12 +14,14 @@ from markupsafe import Markup
 
 from ppadmm import __version__
 from ppadmm.algorithms import ALGORITHMS
+from ppadmm.engines.peer_view import View
 from ppadmm.errors import InputError
 from ppadmm.reports.command import command
 from ppadmm.reports.figures import AgentRow, Figures
 from ppadmm.reports.network import Node, draw
 from ppadmm.reports.saved import SavedRun, load_run
 from ppadmm.reports.svg import Mark, Series, bar, dot_plot, line_chart, raster, share_bars, short
+from ppadmm.reports.terminal import WORDS
 from ppadmm.reports.text import NOISES
 
 NAMES = {
@@ -74,11 +76,15 @@ def write_report(folder: Path, out: Path | None = None, public: bool = False) ->
     return path
 
 
-def render(run: SavedRun, public: bool = False) -> str:
-    """Return the page; with `public` only what the guarantee covers goes into it."""
+def render(run: SavedRun, public: bool = False, live: View | None = None) -> str:
+    """Return the page; with `public` only what the guarantee covers goes into it.
+
+    With `live` it is the page of a peer at work: it says where the run stands and updates itself.
+    """
     figures = Figures(run.public() if public else run)
     environment = templates()
-    css, js = (environment.get_template(name).render() for name in ("report.css", "report.js"))
+    names = ("report.css", "report.js", "live.js")
+    css, js, live_js = (environment.get_template(name).render() for name in names)
     return environment.get_template("report.html").render(
         f=figures,
         r=figures.result,
@@ -87,10 +93,14 @@ def render(run: SavedRun, public: bool = False) -> str:
         public=public,
         css=Markup(css),  # noqa: S704 - from our own template, without a value in it
         js=Markup(js),  # noqa: S704
+        live=live,
+        live_js=Markup(live_js),  # noqa: S704
+        live_hash=content_hash(live_js),
+        words=WORDS,
         css_hash=content_hash(css),
         js_hash=content_hash(js),
         plots=_plots(figures),
-        command=command(figures.spec),
+        command=_command(figures),
         data=PurePath(figures.spec["data"]).name,
         name=NAMES.get(figures.result["algorithm"], figures.result["algorithm"]),
         summary=_summary(figures),
@@ -102,6 +112,10 @@ def render(run: SavedRun, public: bool = False) -> str:
         noises=NOISES,
         version=__version__,
     )
+
+
+def _command(figures: Figures) -> str | None:
+    return "ppadmm peer run peer.toml" if "own" in figures.result else command(figures.spec)
 
 
 def best_guess(epsilon: float | None, delta: float) -> float | None:
@@ -180,7 +194,8 @@ def _ways_out(figures: Figures) -> list[str]:
         proven = [name for name, other in ALGORITHMS.items() if not other.not_private_because]
         ways.append(f"Choose --algorithm {', '.join(proven[:-1])} or {proven[-1]}.")
     if spec["seed"] is not None:
-        ways.append("Leave out --seed: the noise then comes from the operating system.")
+        option = "--test-seed" if "own" in figures.result else "--seed"
+        ways.append(f"Leave out {option}: the noise then comes from the operating system.")
     if spec["calibration"] == "paper":
         ways.append("Use the proven calibration: leave out --preset paper and --calibration paper.")
     if not figures.model["schema"]["confirmed"]:
@@ -246,7 +261,7 @@ def _history(figures: Figures, name: str, title: str) -> Markup | None:
 
 def _distance(figures: Figures) -> Markup | None:
     found = figures.distances
-    if len(found["rounds"]) < 2 or figures.pooled:
+    if len(found["rounds"]) < 2 or figures.run.releases.shape[1] < 2:
         return None
     lines = [
         Series("single releases", found["rounds"], found["releases"]),
@@ -257,7 +272,7 @@ def _distance(figures: Figures) -> Markup | None:
 
 
 def _raster(figures: Figures) -> Markup | None:
-    if figures.run.spoke.all():
+    if figures.run.spoke.all() or figures.run.spoke.shape[1] < figures.result["agents"]:
         return None
     rounds, spoken = figures.result["rounds"], figures.result["releases"]
     described = "; ".join(f"agent {i}: {k} of {rounds} rounds" for i, k in enumerate(spoken)) + "."

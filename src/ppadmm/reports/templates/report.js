@@ -7,26 +7,30 @@
     return chosen ? chosen === "dark" : window.matchMedia("(prefers-color-scheme: dark)").matches;
   }
 
-  var toggle = document.getElementById("theme");
-  function name() {
-    toggle.textContent = dark() ? "Light colours" : "Dark colours";
-  }
-  toggle.hidden = false;
-  name();
-  toggle.addEventListener("click", function () {
-    root.dataset.theme = dark() ? "light" : "dark";
+  function themes() {
+    var toggle = document.getElementById("theme");
+    function name() {
+      toggle.textContent = dark() ? "Light colours" : "Dark colours";
+    }
+    toggle.hidden = false;
     name();
-  });
+    toggle.addEventListener("click", function () {
+      root.dataset.theme = dark() ? "light" : "dark";
+      name();
+    });
+  }
 
-  var save = document.getElementById("save");
-  save.hidden = false;
-  save.addEventListener("click", function () {
-    var text = document.getElementById("figures").textContent;
-    var link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
-    link.download = "figures.json";
-    link.click();
-  });
+  function saving() {
+    var save = document.getElementById("save");
+    save.hidden = false;
+    save.addEventListener("click", function () {
+      var text = document.getElementById("figures").textContent;
+      var link = document.createElement("a");
+      link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+      link.download = "figures.json";
+      link.click();
+    });
+  }
 
   function key(row, column) {
     var cell = row.cells[column];
@@ -58,15 +62,26 @@
     }).forEach(function (entry) { body.appendChild(entry.row); });
   }
 
-  document.querySelectorAll("table.sortable").forEach(function (table) {
-    Array.from(table.tHead.rows[0].cells).forEach(function (head, column) {
-      if ("fixed" in head.dataset) { return; }
-      var button = document.createElement("button");
-      button.type = "button";
-      while (head.firstChild) { button.appendChild(head.firstChild); }
-      head.appendChild(button);
-      if (!head.hasAttribute("aria-sort")) { head.setAttribute("aria-sort", "none"); }
-      button.addEventListener("click", function () { sort(table, head, column); });
+  function sorting() {
+    document.querySelectorAll("table.sortable").forEach(function (table) {
+      Array.from(table.tHead.rows[0].cells).forEach(function (head, column) {
+        if ("fixed" in head.dataset) { return; }
+        var button = document.createElement("button");
+        button.type = "button";
+        while (head.firstChild) { button.appendChild(head.firstChild); }
+        head.appendChild(button);
+        if (!head.hasAttribute("aria-sort")) { head.setAttribute("aria-sort", "none"); }
+        button.addEventListener("click", function () { sort(table, head, column); });
+      });
     });
-  });
+  }
+
+  function setUp() {
+    themes();
+    saving();
+    sorting();
+  }
+
+  setUp();
+  document.addEventListener("renewed", setUp);
 })();

@@ -1,0 +1,383 @@
+"""`ppadmm peer run, check, router`: a site's part in a run over a network."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ppadmm.cli.common import Json, interruptible, show
+from ppadmm.cli.peer import PeerPath, group
+from ppadmm.cli.peer_agree import peer_party
+from ppadmm.errors import InputError, PpadmmError
+
+if TYPE_CHECKING:
+    from ppadmm.agreement import Agreement
+    from ppadmm.engines.peer import Peer
+    from ppadmm.engines.peer_check import Found
+    from ppadmm.engines.peer_file import PeerFile
+    from ppadmm.experiments.peering import Setting, SiteResult
+
+
+class EndedEarlyError(PpadmmError):
+    """A run ended before its time, with a valid model and statement."""
+
+    exit_code = 10
+
+
+class ProblemsError(PpadmmError):
+    """`peer check` found something that is wrong."""
+
+    exit_code = 11
+
+
+@group.command()
+def run(
+    file: PeerPath,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="New folder [results-RUN beside peer.toml]."),
+    ] = None,
+    status: Annotated[
+        int | None,
+        typer.Option(metavar="PORT", help="Page and /metrics on 127.0.0.1 [as in peer.toml]."),
+    ] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Log, one JSON object a line [state-RUN/log.jsonl]."),
+    ] = None,
+    wait: Annotated[
+        float | None,
+        typer.Option(metavar="S", help="Seconds to wait for everybody to begin [for ever]."),
+    ] = None,
+    test_seed: Annotated[
+        int | None,
+        typer.Option(
+            metavar="INT", help="Simulate: noise from a seed, NOT private; charges no ledger."
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object at the end and nothing else.")
+    ] = False,
+) -> None:
+    """Take part in the run that peer.toml and its agreement describe.
+
+    Charges the site's ledger before noise is drawn and keeps every release before it is sent. The
+    same command after a crash goes on where it was, without paying again.
+
+    Exit codes: 0 finished; 10 ended before its time, with a valid model and statement; others as
+    for every command (docs/peers.md has the table).
+
+    Example: ppadmm peer run hospital-a/peer.toml
+    """
+    from ppadmm.engines.peer_outcome import Pace
+    from ppadmm.engines.peer_view import Teller
+    from ppadmm.engines.zenoh_transport import ZenohTransport
+    from ppadmm.experiments.peering import take_part
+    from ppadmm.reports.files import require_new
+    from ppadmm.reports.peer import write_site_run
+
+    _let_zenoh_speak()
+    site = Site.load(file, test_seed)
+    folder = out or site.peer.folder / f"results-{site.run}"
+    require_new(folder)
+    transport = ZenohTransport(site.peer.seat(site.setting.party.agreement))
+    pace = Pace() if wait is None else Pace(wait=wait)
+    kept = "start it again to go on; what was paid for is not paid for again"
+    _end_as_by_hand()
+    port = site.peer.status if status is None else status
+    with interruptible(kept), ExitStack() as stack:
+        stack.enter_context(logged(log or site.setting.state / "log.jsonl"))
+        watch = Watch(stack, site, port, hidden=as_json)
+        result = take_part(site.setting, transport, pace, Teller(), watch)
+    write_site_run(result, folder, site.setting.state, site.setting.key)
+    _tell(result, folder, as_json)
+    if result.outcome.reason:
+        raise EndedEarlyError(
+            f"The run ended before its time: {result.outcome.reason}; model, statement and "
+            "certificate are valid."
+        )
+
+
+@group.command()
+def check(
+    file: PeerPath,
+    seconds: Annotated[
+        float, typer.Option(metavar="S", help="How long to listen for the neighbours.")
+    ] = 10.0,
+    as_json: Json = False,
+) -> None:
+    """Look at everything a run needs, at this site and at its neighbours; one line for each.
+
+    Reaches each neighbour (which must be running `peer check` or `peer run`), compares versions,
+    agreements and clocks. Exit code 11 if anything is wrong.
+
+    Example: ppadmm peer check hospital-a/peer.toml
+    """
+    from ppadmm.engines.peer_file import PeerFile
+
+    with interruptible():
+        rows = _look(PeerFile.load(file), seconds)
+    problems = [row for row in rows if row.problem]
+    if as_json:
+        show({"ok": not problems, "found": [vars(row) for row in rows]})
+    else:
+        show("\n".join(map(str, rows)))
+    if problems:
+        raise ProblemsError(f"Problems found: {len(problems)}; mend them and check again.")
+
+
+@group.command()
+def router(
+    file: PeerPath,
+    listen: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="The address to listen on.")
+    ] = "0.0.0.0:7447",
+    as_json: Json = False,
+) -> None:
+    """Be the meeting point of sites that can only dial out; it learns no key and keeps nothing.
+
+    PEER.toml is that of the router itself: name, agent (any free number), agreement, keys.
+
+    Example: ppadmm peer router router/peer.toml --listen 0.0.0.0:7447
+    """
+    import threading
+
+    from ppadmm.engines import pki
+    from ppadmm.engines.agreement_file import load_agreement
+    from ppadmm.engines.peer_file import PeerFile, longest_message
+    from ppadmm.engines.zenoh_transport import Router, router_configuration
+
+    peer = PeerFile.load(file)
+    terms = load_agreement(peer.folder / peer.agreement)
+    members = {i: party.name for i, party in enumerate(terms.parties)}
+    room = pki.room(pki.read_certificates(peer.keys.authority))
+    configuration = router_configuration(
+        room, members, terms.edges, (f"tls/{listen}",), peer.credentials(),
+        longest_message(terms.parameters),
+    )  # fmt: skip
+    with interruptible("the router is closed"), Router(configuration, members.values()):
+        line = f"Router {peer.name!r} of run {terms.digest[:12]}… listens on {listen}; Ctrl-C ends."
+        show({"router": peer.name, "run": terms.digest, "listen": listen} if as_json else line)
+        threading.Event().wait()
+
+
+def _let_zenoh_speak() -> None:
+    """Show Zenoh's own log, where refused handshakes are, if a person asks for it."""
+    import os
+
+    from ppadmm.engines.zenoh_transport import show_zenoh_log
+
+    if "RUST_LOG" in os.environ:
+        show_zenoh_log()
+
+
+def _end_as_by_hand() -> None:
+    """Let a service manager's SIGTERM end the run as Ctrl-C does: cleanly, to be taken up."""
+    import signal
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+# What a run needs
+
+
+@dataclass(frozen=True)
+class Site:
+    """A site that has passed every check and can start."""
+
+    peer: "PeerFile"
+    setting: "Setting"
+
+    @property
+    def run(self) -> str:
+        """The short name of the run."""
+        return self.setting.party.agreement.digest[:12]
+
+    @classmethod
+    def load(cls, file: Path, seed: int | None) -> "Site":
+        """Read a site's files; a simulation has other folders, so that the two never mix."""
+        from ppadmm.engines import pki
+        from ppadmm.engines.agreement_file import load_agreement, load_signature
+        from ppadmm.engines.peer_file import PeerFile
+        from ppadmm.experiments.peering import Setting
+
+        peer = PeerFile.load(file)
+        terms = load_agreement(peer.folder / peer.agreement)
+        party = peer_party(peer, terms, seed)
+        name = "state" if seed is None else "simulation"
+        return cls(peer, Setting(
+            party=party,
+            key=pki.read_signing_key(peer.keys.signing),
+            signature=load_signature(peer.folder / peer.signature, terms, peer.agent),
+            state=peer.folder / f"{name}-{terms.digest[:12]}",
+            ledger=peer.folder / peer.ledger if seed is None and peer.ledger else None,
+            dataset=peer.dataset or None,
+        ))  # fmt: skip
+
+
+@contextmanager
+def logged(path: Path) -> Iterator[None]:
+    """Write what the peer and its links say to a file, one JSON object a line."""
+    import logging
+
+    from ppadmm.engines.peer_view import JsonLines
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handler, logger = logging.FileHandler(path, encoding="utf-8"), logging.getLogger("ppadmm")
+    handler.setFormatter(JsonLines())
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+        handler.close()
+
+
+class Watch:
+    """Shows a peer at work: a page on loopback, a view on a terminal or a line at the start."""
+
+    def __init__(self, stack: ExitStack, site: Site, port: int | None, hidden: bool) -> None:
+        self._stack, self._site, self._port, self._hidden = stack, site, port, hidden
+
+    def __call__(self, peer: "Peer") -> None:
+        """Begin to show; ends with the stack."""
+        url = None if self._port is None else self._serve(peer, self._port)
+        if self._hidden:
+            return
+        party = self._site.setting.party
+        if party.not_private_because:
+            reasons = "; ".join(party.not_private_because)
+            typer.echo(f"NOT PRIVATE: {reasons}.", err=True)
+        if sys.stderr.isatty():
+            self._stack.enter_context(self._screen(peer, url))
+        else:
+            where = f"; status page {url}" if url else ""
+            typer.echo(f"Run {self._site.run}: waiting for the others{where}.", err=True)
+
+    def _serve(self, peer: "Peer", port: int) -> str:
+        from datetime import UTC, datetime
+
+        from ppadmm.engines.metrics import prometheus
+        from ppadmm.engines.status_page import StatusPage
+        from ppadmm.reports.peer import live_page, view_json
+
+        started, party = datetime.now(UTC).isoformat(timespec="seconds"), self._site.setting.party
+        pages = {
+            "/": lambda: ("text/html; charset=utf-8", live_page(peer, party, started).encode()),
+            "/metrics": lambda: ("text/plain; version=0.0.4", prometheus(peer.view())),
+            "/view.json": lambda: ("application/json", view_json(peer)),
+        }
+        return self._stack.enter_context(StatusPage(port, pages)).url
+
+    def _screen(self, peer: "Peer", url: str | None) -> Any:
+        from rich.console import Console
+        from rich.live import Live
+
+        from ppadmm.reports.terminal import screen
+
+        private = not self._site.setting.party.not_private_because
+        return Live(
+            get_renderable=lambda: screen(peer.view(), private, url),
+            console=Console(stderr=True),
+            refresh_per_second=2,
+            transient=True,
+        )
+
+
+def _tell(result: "SiteResult", folder: Path, as_json: bool) -> None:
+    from ppadmm.privacy import canonical
+
+    party, outcome = result.party, result.outcome
+    if as_json:
+        show({
+            "run": party.agreement.digest,
+            "agent": party.number,
+            "rounds": len(outcome.releases),
+            "releases": result.releases,
+            "private": result.statement.private,
+            "epsilon": result.statement.epsilon,
+            "delta": result.statement.delta,
+            "reason": outcome.reason,
+            "model": canonical.digest((folder / "model.json").read_bytes()),
+            "folder": str(folder),
+        })  # fmt: skip
+        return
+    head = f"{len(outcome.releases)} of {party.agreement.rounds} rounds"
+    show(f"{head}; ended before its time: {outcome.reason}." if outcome.reason else f"{head}.")
+    show(result.statement.text())
+    show(f"\nResults:     {folder}\nCertificate: {folder / 'certificate.json'}")
+
+
+# `peer check`
+
+
+def _look(peer: "PeerFile", seconds: float) -> "list[Found]":
+    from ppadmm.engines.agreement_file import load_agreement, load_signature
+    from ppadmm.engines.peer_check import Check, Found, looked_at
+    from ppadmm.engines.pki import read_signing_key
+    from ppadmm.engines.zenoh_transport import ZenohTransport
+
+    place = peer.folder / peer.agreement
+    rows = [
+        looked_at("certificate and keys", peer.credentials),
+        looked_at("agreement", lambda: load_agreement(place)),
+    ]
+    if any(row.problem for row in rows):
+        return rows
+    terms = load_agreement(place)
+    rows += [
+        looked_at("records, schema and this site's part", lambda: peer_party(peer, terms)),
+        looked_at("signature", lambda: _signature(peer, terms)),
+        looked_at("ledger", lambda: _ledger(peer)),
+        looked_at("links", lambda: peer.seat(terms)),
+    ]
+    if rows[-1].problem:
+        return rows
+    rows += _dialled(peer, terms)
+    try:
+        signature = load_signature(peer.folder / peer.signature, terms, peer.agent)
+    except InputError:
+        signature = None
+    key = read_signing_key(peer.keys.signing)
+    visit = Check(terms, peer.agent, key, ZenohTransport(peer.seat(terms)), signature)
+    try:
+        return rows + visit(seconds)
+    except InputError as error:
+        return [*rows, Found("port", str(error))]
+
+
+def _signature(peer: "PeerFile", terms: "Agreement") -> None:
+    from ppadmm.engines.agreement_file import load_signature
+
+    load_signature(peer.folder / peer.signature, terms, peer.agent)
+
+
+def _ledger(peer: "PeerFile") -> None:
+    from ppadmm.privacy.chain import read_rows, verify
+
+    if not peer.ledger:
+        raise InputError("peer.toml names no ledger; make one with `ppadmm ledger new`")
+    books, _ = verify(read_rows(peer.folder / peer.ledger))
+    if peer.dataset and peer.dataset not in books.grants:
+        raise InputError(
+            f"no budget is granted for {peer.dataset!r}; grant one with `ppadmm ledger grant`"
+        )
+
+
+def _dialled(peer: "PeerFile", terms: "Agreement") -> "list[Found]":
+    """Dial every neighbour that this site dials, to learn why a link would fail."""
+    from ppadmm.engines.peer_check import Found, probe
+
+    credentials = peer.credentials()
+    return [
+        Found(f"{link.name} at {link.endpoint}", probe(link.endpoint, credentials))
+        for link in peer.links(terms)
+        if link.endpoint
+    ]

@@ -1,0 +1,441 @@
+"""A peer: one agent over a transport, from the first signature to the last average.
+
+    signing   everybody's signature on the agreement goes round; nobody starts before all are there
+    rounds    say, wait for the neighbours, go on; while waiting, say the last two messages again
+    ending    final averages go round, so that all peers end with the same model
+
+What the network does changes nothing in the result: a message that is lost is said again, one that
+comes twice or late is dropped, and two neighbours are never more than one round apart, so the last
+two messages are all that anyone can need. What leaves is what the ledger holds: a `Send` comes out
+of the agent only after its release is on disk. Averages of releases cost nothing.
+"""
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ppadmm import __version__, wire
+from ppadmm.agent import Agent, Message, Send
+from ppadmm.agreement import Agreement, differences
+from ppadmm.algorithms import Heard
+from ppadmm.engines import notes
+from ppadmm.engines.local import Trace
+from ppadmm.engines.notes import Note
+from ppadmm.engines.peer_outcome import Outcome, Pace, books_of, require_same
+from ppadmm.engines.peer_store import Store
+from ppadmm.engines.peer_view import Tally, Teller, View, view_of
+from ppadmm.engines.transport import HISTORY, Transport
+from ppadmm.errors import DisagreementError, ForeignError, InputError, ProtocolError
+from ppadmm.mechanisms import Release
+from ppadmm.typing import Array
+from ppadmm.wire import FINAL, VALUE, Codec
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+AT_ONCE = 4
+"""Final averages that are handed on in one go: neighbours keep eight unread messages."""
+GONE = 10.0
+"""Seconds that a peer which was started again with all averages looks for one who lacks them."""
+ANSWERS_APART = 0.05
+"""Seconds between two notes in answer to others': they go to all neighbours, who may answer."""
+
+
+class _Ended(Exception):  # noqa: N818 - it is an answer, not a fault
+    """Why the run cannot go on."""
+
+
+class Peer:
+    """Drives one agent; `signature` is this site's own, made by a person beforehand."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        agreement: Agreement,
+        key: "Ed25519PrivateKey",
+        signature: bytes,
+        transport: Transport,
+        store: Store,
+        pace: Pace | None = None,
+        tell: Teller | None = None,
+    ) -> None:
+        require_same(agent, agreement)
+        if not agreement.is_signed(agent.number, signature):
+            raise InputError(
+                f"The signature of {agreement.parties[agent.number].name!r} is not on this "
+                "agreement; sign it with: ppadmm peer sign"
+            )
+        self.agent, self.agreement = agent, agreement
+        self._key, self._transport, self._store = key, transport, store
+        self._pace, self._tell = pace or Pace(), tell or Teller()
+        keys = {i: party.public_key() for i, party in enumerate(agreement.parties)}
+        self._codec = Codec(agreement.run, agreement.parameters, keys)
+        self._notes: dict[int, Note] = {}
+        self._said: deque[bytes] = deque(maxlen=HISTORY)
+        self._made: list[Release] = []
+        self._finals: dict[int, bytes] = {}
+        self._signatures = {**self._known_signatures(), agent.number: signature.hex()}
+        self.tally, self.resumed, self.books = Tally(), 0, books_of(agent)
+        self.phase, self.reason, self._settled = "signing", "", False
+        self._quarrels: dict[str, list[str]] = {}
+        self._times: Counter[str] = Counter()
+        self._owes_note, self._noted, self._was_over = False, 0.0, False
+        self._began = self._since = time.monotonic()
+
+    # -- the three phases ----------------------------------------------------------------------
+
+    def run(self) -> Outcome:
+        """Take part to the end; a run that cannot go on ends with this agent's own average."""
+        self._resume()
+        self._transport.start()
+        try:
+            self._sign()
+            self._go_round()
+            self._end()
+        except _Ended as end:
+            if not self._made:
+                raise ProtocolError(f"The run never began: {end}. Nothing was spent.") from None
+            self._leave(str(end))
+        finally:
+            self._transport.close()
+        return self._outcome()
+
+    def recover(self, reason: str = "") -> Outcome:
+        """Return the outcome of a run that an earlier process ended, from what it kept."""
+        self._resume()
+        if not reason and len(self._finals) < self.agents:
+            reason = "it ended before all averages were there"
+        self.phase, self.reason = "ended", reason
+        return self._outcome()
+
+    def view(self) -> View:
+        """Return what may be shown of this moment; safe to call from another thread."""
+        return view_of(self, self._transport.status(), self._notes, self._began, self._since)
+
+    def _resume(self) -> None:
+        for send in self.agent.catch_up():
+            self._keep(send)
+        for data in self._store.finals():
+            self._take_final(data)
+        self.resumed, self._was_over = len(self._made), len(self._finals) == self.agents
+        if self._made:
+            self._tell("resumed", round=self.agent.round, rounds=self.rounds)
+
+    def _sign(self) -> None:
+        self._until(self._is_signed, self._say_note, self._pace.wait)
+        if self._quarrels:
+            with suppress(_Ended):
+                self._until(lambda: False, self._say_note, min(1.0, self._pace.grace))
+            raise DisagreementError(self._quarrels)
+        self._store.keep_signatures(self._signatures)
+        self._tell("signed", parties=self.agents, digest=self.agreement.digest)
+
+    def _is_signed(self) -> bool:
+        return bool(self._quarrels) or len(self._signatures) == self.agents
+
+    def _go_round(self) -> None:
+        """Speak in every round; the last one needs no answer, as nobody speaks after it."""
+        self.phase = "rounds"
+        self._say_again()
+        while len(self._made) < self.rounds:
+            if self._made:
+                self._until(lambda: not self.agent.missing, self._say_again)
+            send = self.agent.next()
+            if not isinstance(send, Send):
+                raise InputError(f"Agent {self.agent.number} had nothing to say: {send}.")
+            self._publish(self._keep(send))
+            self._tell("round", round=send.message.round, spoke=bool(send.release.spoke[0]))
+
+    def _end(self) -> None:
+        """Hand round the final averages; stay until the neighbours hold all of them, too."""
+        self.phase = "ending"
+        number = self.agent.number
+        if number not in self._finals:
+            heard = Heard(self.average()[None], self.agent.heard.total)
+            message = Message(number, self.rounds, heard)
+            self._keep_final(number, self._codec.encode(message, self._key, FINAL))
+        self._say_finals()
+        self._until(lambda: len(self._finals) == self.agents, self._say_finals)
+        self._tell("averages", agents=self.agents)
+        self._say_note()
+        limit = GONE if self._was_over else None
+        try:
+            self._until(lambda: self._everyone(self._holds_all), self._say_finals, limit)
+        except _Ended:
+            self._tell("left", note="a neighbour never confirmed that it holds all averages")
+            return
+        self._settled = True
+        self._say_note()
+        with suppress(_Ended):
+            settled = partial(self._everyone, lambda note: note.settled)
+            self._until(settled, self._say_note, self._pace.grace)
+
+    def _holds_all(self, note: Note) -> bool:
+        return len(note.finals) == self.agents
+
+    def _leave(self, reason: str) -> None:
+        """Tell the neighbours why, so that they need not wait for this peer."""
+        self.phase, self.reason = "ended", reason
+        self._tell("ended", reason=reason, round=len(self._made))
+        self._say_note()
+        with suppress(_Ended):
+            self._until(lambda: False, self._say_note, min(1.0, self._pace.grace))
+
+    def _outcome(self) -> Outcome:
+        if self.reason:
+            return Outcome(*self.so_far(), self.average()[None], self.reason)
+        finals = [self._codec.decode(self._finals[i], FINAL) for i in range(self.agents)]
+        averages = np.stack([final.heard.value[0] for final in finals])
+        return Outcome(*self.so_far(), averages)
+
+    # -- waiting -------------------------------------------------------------------------------
+
+    def _until(
+        self, ready: Callable[[], bool], say: Callable[[], None], limit: float | None = None
+    ) -> None:
+        """Take in what comes until `ready`; meanwhile `say` things again, ever less often."""
+        self._since = start = time.monotonic()
+        limit = self.agreement.patience if limit is None else limit
+        pause = self._pace.first
+        due = start if self.phase == "signing" else start + pause
+        while not ready():
+            now = time.monotonic()
+            if now - start > limit:
+                raise _Ended(self._silence(limit))
+            if now >= due:
+                say()
+                due, pause = now + pause, min(pause * self._pace.factor, self._pace.longest)
+            elif self._owes_note and now >= self._noted + ANSWERS_APART:
+                self._say_note()
+            owed = self._noted + ANSWERS_APART if self._owes_note else due
+            found = self._transport.receive(max(0.0, min(due, owed, start + limit) - now))
+            if found is not None:
+                self._take(*found)
+
+    def _silence(self, limit: float) -> str:
+        names = ", ".join(self._name(j) for j in self.waited_for) or "the others"
+        return f"nothing new from {names} for {limit:g} s, in round {len(self._made)}"
+
+    @property
+    def waited_for(self) -> tuple[int, ...]:
+        """Whom this peer is waiting for: for signatures, for this round, or for averages."""
+        if self.phase == "signing":
+            return tuple(i for i in range(self.agents) if i not in self._signatures)
+        if self.phase == "rounds":
+            return self.agent.missing if self._made else ()
+        return tuple(i for i in range(self.agents) if i not in self._finals)
+
+    # -- saying --------------------------------------------------------------------------------
+
+    def _publish(self, data: bytes) -> None:
+        self._transport.publish(data)
+        self.tally.sent += 1
+        self.tally.bytes_sent += len(data)
+
+    def _keep(self, send: Send) -> bytes:
+        data = self._codec.encode(send.message, self._key)
+        self._said.append(data)
+        self._made.append(send.release)
+        self.books = books_of(self.agent)
+        return data
+
+    def _say_again(self) -> None:
+        for data in self._said:
+            self._publish(data)
+        self.tally.repeated += len(self._said)
+
+    def _say_note(self) -> None:
+        self._owes_note, self._noted = False, time.monotonic()
+        self._publish(self.note().encode(self._key))
+
+    def note(self) -> Note:
+        """Return this peer's word on where it stands."""
+        return Note(
+            agent=self.agent.number,
+            version=__version__,
+            time=time.time(),
+            digest=self.agreement.digest,
+            phase=self.phase,
+            round=len(self._made),
+            signatures=self._signatures,
+            finals=tuple(sorted(self._finals)),
+            settled=self._settled,
+            reason=self.reason,
+            agreement=asdict(self.agreement) if self.phase == "signing" else None,
+        )
+
+    def _say_finals(self) -> None:
+        """Say where I stand and what a neighbour may lack: averages, or my last messages."""
+        self._say_note()
+        if not self._everyone(lambda note: note.phase in ("ending", "ended")):
+            self._say_again()
+        known = [set(note.finals) for note in self._last_notes() if note is not None]
+        shared = set.intersection(*known) if len(known) == len(self.agent.neighbours) else set()
+        for i in [i for i in self._finals if i not in shared][:AT_ONCE]:
+            self._publish(self._finals[i])
+            self._finals[i] = self._finals.pop(i)
+
+    def _last_notes(self) -> list[Note | None]:
+        return [self._notes.get(j) for j in self.agent.neighbours]
+
+    def _everyone(self, holds: Callable[[Note], bool]) -> bool:
+        """Say whether something holds for the last note of every neighbour."""
+        return all(note is not None and holds(note) for note in self._last_notes())
+
+    # -- hearing -------------------------------------------------------------------------------
+
+    def _take(self, neighbour: int, data: bytes) -> None:
+        """Take in what a neighbour sent; bytes that are no message of this run change nothing."""
+        self.tally.received += 1
+        try:
+            kind = wire.kind_of(data)
+            if kind == notes.NOTE:
+                self._heed(neighbour, data)
+            elif kind == FINAL:
+                self._take_final(data)
+            else:
+                self._take_value(neighbour, data)
+        except ForeignError as error:
+            self.tally.refused += 1
+            self._tell_rarely("refused", neighbour=neighbour, why=str(error))
+
+    def _take_value(self, neighbour: int, data: bytes) -> None:
+        message = self._codec.decode(data, VALUE)
+        if message.agent != neighbour:
+            raise ForeignError(f"A message of agent {message.agent} came from {neighbour}.")
+        if not 0 <= message.round - self.agent.round <= 1 or message.round >= self.rounds:
+            self.tally.late += 1
+            return
+        self.agent.receive(message)
+        self.tally.heard(message)
+
+    def _take_final(self, data: bytes) -> None:
+        message = self._codec.decode(data, FINAL)
+        if message.agent in self._finals:
+            self.tally.late += 1
+            return
+        if message.round != self.rounds:
+            raise ForeignError(f"Agent {message.agent} ends after round {message.round}.")
+        self._keep_final(message.agent, data)
+        if self.phase == "ending" and self._is_far(message.agent):
+            self._publish(data)
+
+    def _keep_final(self, agent: int, data: bytes) -> None:
+        self._store.keep_final(agent, data)
+        self._finals[agent] = data
+
+    def _is_far(self, agent: int) -> bool:
+        """Say whether some neighbour of mine does not hear this agent directly."""
+        near = {agent, *self.agreement.graph.neighbours(agent)}
+        return any(j not in near for j in self.agent.neighbours)
+
+    def _heed(self, neighbour: int, data: bytes) -> None:
+        note = notes.decode(data)
+        if note.agent != neighbour:
+            raise ForeignError(f"A note of agent {note.agent} came from {neighbour}.")
+        if note.digest != self.agreement.digest:
+            self._disagree(neighbour, note)
+            return
+        if not notes.is_signed(data, self._codec.keys[neighbour]):
+            raise ForeignError(f"A note is not signed by agent {neighbour}.")
+        if note.phase == "checking":  # somebody looks; that is not taking part
+            self._owes_note = True
+            return
+        self._notes[neighbour] = note.after(self._notes.get(neighbour))
+        self._merge(note)
+        self._answer(note)
+
+    def _merge(self, note: Note) -> None:
+        for i, text in note.signatures.items():
+            if i not in self._signatures and self.agreement.is_signed(i, bytes.fromhex(text)):
+                self._signatures[i] = text
+                self._owes_note = True
+                self._tell("signature", agent=i, name=self._name(i))
+
+    def _answer(self, note: Note) -> None:
+        """Say what the sender lacks and I have; end if it had to."""
+        stuck = self.phase != "signing" and len(self._finals) < self.agents
+        if note.phase == "ended" and stuck and not self.reason:
+            raise _Ended(f"{self._name(note.agent)} ended the run: {note.reason}")
+        unsigned = set(self._signatures) - set(note.signatures)
+        if unsigned or (self._settled and not note.settled):
+            self._owes_note = True
+        if note.phase == "ending":
+            for i in [i for i in self._finals if i not in note.finals][:AT_ONCE]:
+                self._publish(self._finals[i])
+
+    def _disagree(self, neighbour: int, note: Note) -> None:
+        """Name every difference; before round 0 that is the end."""
+        found = ["it has another agreement and did not show it"]
+        if note.agreement is not None:
+            try:
+                found = differences(self.agreement, Agreement.from_dict(note.agreement))
+            except InputError as error:
+                found = [str(error)]
+        name = self._name(neighbour)
+        self._tell_rarely("disagreement", neighbour=neighbour, name=name, differences=found)
+        if self.phase == "signing":
+            self._quarrels[name] = found
+
+    # -- small things --------------------------------------------------------------------------
+
+    @property
+    def agents(self) -> int:
+        """N."""
+        return len(self.agreement.parties)
+
+    @property
+    def rounds(self) -> int:
+        """T."""
+        return self.agent.algorithm.rounds
+
+    @property
+    def made(self) -> int:
+        """How many rounds this agent has spoken in or been silent in."""
+        return len(self._made)
+
+    @property
+    def signed(self) -> int:
+        """How many signatures are there."""
+        return len(self._signatures)
+
+    @property
+    def finals(self) -> int:
+        """How many final averages are there."""
+        return len(self._finals)
+
+    def _tell_rarely(self, event: str, **fields: Any) -> None:
+        """Tell the 1st, 10th, 100th, … time: a neighbour's flood must not fill a disk."""
+        self._times[event] += 1
+        if str(self._times[event]).strip("0") == "1":
+            self._tell(event, count=self._times[event], **fields)
+
+    def _name(self, number: int) -> str:
+        return f"{self.agreement.parties[number].name!r} (agent {number})"
+
+    def so_far(self) -> tuple[Array, NDArray[np.bool_]]:
+        """Return this site's releases (t, d) and in which rounds it spoke (t,)."""
+        made = list(self._made)
+        if not made:
+            return np.zeros((0, self.agreement.parameters)), np.zeros(0, dtype=bool)
+        trace = Trace.of([[release] for release in made])
+        return trace.releases[:, 0, 0], trace.spoke[:, 0, 0]
+
+    def average(self) -> Array:
+        """Return this site's average of its releases so far (d,); 0 before the first."""
+        releases, spoke = self.so_far()
+        if not len(releases):
+            return np.zeros(self.agreement.parameters)
+        trace = Trace(releases[:, None, None], spoke[:, None, None])
+        return np.asarray(trace.agent_models()[0, 0])
+
+    def _known_signatures(self) -> dict[int, str]:
+        found = self._store.signatures().items()
+        return {i: s for i, s in found if self.agreement.is_signed(i, bytes.fromhex(s))}

@@ -1,0 +1,163 @@
+"""Looks at everything a run needs before it starts, and says what is wrong in one line each."""
+
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from ppadmm import __version__
+from ppadmm.agreement import Agreement, differences
+from ppadmm.engines import notes, pki
+from ppadmm.engines.notes import Note
+from ppadmm.engines.transport import Transport
+from ppadmm.engines.zenoh_transport import Credentials
+from ppadmm.errors import ForeignError, InputError, PpadmmError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+SKEW = 60.0
+"""Seconds by which clocks may differ: certificates and logs need them to be roughly right."""
+PAUSE = 0.5
+
+
+@dataclass(frozen=True)
+class Found:
+    """One thing that was looked at: `problem` is empty if all is well."""
+
+    what: str
+    problem: str = ""
+
+    def __str__(self) -> str:
+        return f"{'ok' if not self.problem else 'PROBLEM'}  {self.what}" + (
+            f": {self.problem}" if self.problem else ""
+        )
+
+
+def looked_at(what: str, look: Callable[[], object]) -> Found:
+    """Try something; what it refuses is the problem, in its own words."""
+    try:
+        look()
+    except (PpadmmError, OSError) as error:
+        return Found(what, str(error))
+    return Found(what)
+
+
+def probe(endpoint: str, credentials: Credentials, seconds: float = 3.0) -> str:
+    """Dial an endpoint as TLS and return why that fails, or nothing."""
+    host, port = pki.host_of(endpoint), int(endpoint.rpartition(":")[2])
+    context = ssl.create_default_context(cafile=str(credentials.authority))
+    context.load_cert_chain(credentials.certificate, credentials.key)
+    try:
+        with (
+            socket.create_connection((host, port), seconds) as plain,
+            context.wrap_socket(plain, server_hostname=host) as link,
+        ):
+            return _refusal(link)
+    except ssl.SSLCertVerificationError as error:
+        return f"its certificate does not hold ({error.verify_message}); it needs a new one"
+    except ssl.SSLError as error:
+        return f"TLS fails ({error.reason}); is that port a peer's?"
+    except ConnectionRefusedError:
+        return f"nothing listens at {host}:{port}; is it running, is that its port?"
+    except TimeoutError:
+        return f"no answer from {host}:{port} in {seconds:g} s; open its firewall to this site"
+    except OSError as error:
+        return f"{host}:{port} cannot be reached ({error.strerror or error}); check the name"
+
+
+def _refusal(link: ssl.SSLSocket) -> str:
+    """Wait a moment for an alert: with TLS 1.3 a refused certificate shows only afterwards."""
+    link.settimeout(0.5)
+    try:
+        link.recv(1)
+    except TimeoutError:
+        return ""
+    except ssl.SSLError as error:
+        return f"it refuses this site's certificate ({error.reason}); is the authority the same?"
+    return ""
+
+
+@dataclass
+class Check:
+    """A short visit to the neighbours: says who this is and listens to who they are."""
+
+    agreement: Agreement
+    agent: int
+    key: "Ed25519PrivateKey"
+    transport: Transport
+    signature: bytes | None = None
+
+    def __call__(self, seconds: float) -> list[Found]:
+        """Return one line per neighbour and problem."""
+        near = self.agreement.graph.neighbours(self.agent)
+        heard: dict[int, tuple[Note, float]] = {}
+        self.transport.start()
+        try:
+            end = time.monotonic() + seconds
+            while time.monotonic() < end and len(heard) < len(near):
+                self.transport.publish(self._note().encode(self.key))
+                self._listen(heard, min(end, time.monotonic() + PAUSE))
+            self.transport.publish(self._note().encode(self.key))
+            status = self.transport.status()
+        finally:
+            self.transport.close()
+        rows = [row for j in near for row in self._judge(j, heard.get(j), status.neighbours[j])]
+        return rows + [
+            Found(f"stranger {name!r}", "it has a certificate of the authority and is no neighbour")
+            for name in status.strangers
+        ]
+
+    def _note(self) -> Note:
+        signatures = {} if self.signature is None else {self.agent: self.signature.hex()}
+        return Note(
+            self.agent, __version__, time.time(), self.agreement.digest, "checking",
+            signatures=signatures, agreement=asdict(self.agreement),
+        )  # fmt: skip
+
+    def _listen(self, heard: dict[int, tuple[Note, float]], until: float) -> None:
+        while (left := until - time.monotonic()) > 0:
+            found = self.transport.receive(left)
+            if found is None:
+                return
+            try:
+                heard[found[0]] = (notes.decode(found[1]), time.time())
+            except ForeignError:
+                continue
+
+    def _judge(self, j: int, heard: tuple[Note, float] | None, link: object) -> Iterable[Found]:
+        name = f"{self.agreement.parties[j].name} (agent {j})"
+        if heard is None:
+            linked = getattr(link, "connected", False)
+            why = "a link but no word" if linked else "no link"
+            yield Found(name, f"{why}; start `ppadmm peer run` or `peer check` there, too")
+            return
+        note, when = heard
+        yield Found(f"{name}: reached, {note.phase}, round {note.round}")
+        if note.version != __version__:
+            yield Found(
+                name, f"it runs ppadmm {note.version}, this site {__version__}; install the same"
+            )
+        yield from self._compare(j, name, note)
+        ahead = note.time - when
+        if abs(ahead) > SKEW:
+            way = "ahead" if ahead > 0 else "behind"
+            yield Found(name, f"its clock is {abs(ahead):.0f} s {way} of this one; set both by NTP")
+
+    def _compare(self, j: int, name: str, note: Note) -> Iterable[Found]:
+        if note.digest == self.agreement.digest:
+            signed = note.signatures.get(j)
+            if signed is None or not self.agreement.is_signed(j, bytes.fromhex(signed)):
+                yield Found(name, "it has not signed the agreement yet (ppadmm peer sign)")
+            return
+        if note.agreement is None:
+            yield Found(name, "it has another agreement; compare agreement.json by hand")
+            return
+        try:
+            found = differences(self.agreement, Agreement.from_dict(note.agreement))
+        except InputError as error:
+            found = [str(error)]
+        for entry in found:
+            yield Found(name, f"another agreement: {entry}; take the same file at both")

@@ -1,0 +1,61 @@
+"""What a peer needs to be told, and how its run ends."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ppadmm.agent import Agent
+from ppadmm.agreement import Agreement
+from ppadmm.errors import InputError
+from ppadmm.privacy import Tally
+from ppadmm.typing import Array
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How often a waiting peer says things again: after `first` seconds, then ever less often.
+
+    `grace` is how long it stays at the end for a neighbour whose last word was lost. `wait` bounds
+    the time before round 0, where nothing is spent yet.
+    """
+
+    first: float = 0.25
+    factor: float = 1.5
+    longest: float = 5.0
+    grace: float = 3.0
+    wait: float = float("inf")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: own releases (t, d), who spoke (t,), and the averages of all agents (N, d).
+
+    Where `reason` says why the run ended before its time, `averages` is this agent's own (1, d).
+    """
+
+    releases: Array
+    spoke: NDArray[np.bool_]
+    averages: Array
+    reason: str = ""
+
+    @property
+    def model(self) -> Array:
+        """The mean of the averages (d,), in the order of the agents: the same at every peer."""
+        return np.asarray(self.averages.mean(axis=0))
+
+
+def books_of(agent: Agent) -> tuple[Tally, Tally]:
+    """Return what was reserved and charged: a copy, for other threads to read."""
+    return agent.ledgers[0].reserved, agent.ledgers[0].spent
+
+
+def require_same(agent: Agent, agreement: Agreement) -> None:
+    """Refuse an agent that is not the one agreed upon."""
+    if agent.algorithm.rounds != agreement.rounds:
+        raise InputError(
+            f"{agreement.algorithm} makes {agent.algorithm.rounds} rounds, the agreement says "
+            f"{agreement.rounds}; agree on {agent.algorithm.rounds}."
+        )
+    if agent.neighbours != agreement.graph.neighbours(agent.number):
+        raise InputError(f"Agent {agent.number} has other neighbours than the agreement says.")

@@ -1,0 +1,178 @@
+"""A site's part in a run over a network, from its records to what it writes down.
+
+The site's own ledger is charged before noise is drawn and keeps every release before it is sent; a
+process that is started again finds its run there and goes on without paying twice.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ppadmm.engines.peer import Peer
+from ppadmm.engines.peer_outcome import Outcome, Pace
+from ppadmm.engines.peer_store import Store
+from ppadmm.engines.peer_view import Teller
+from ppadmm.engines.transport import Transport
+from ppadmm.errors import BudgetError
+from ppadmm.experiments.booked import Booked, fingerprint
+from ppadmm.experiments.site import Party
+from ppadmm.experiments.site_statement import disclosure_of, statement_of
+from ppadmm.privacy import Budget, MemoryLedger, Tally, accountant
+from ppadmm.privacy.sqlite_ledger import SqliteLedger
+from ppadmm.privacy.statement import Statement
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+SIMULATION = "simulation, not private"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a site brings to a run: its part, its keys, and where it keeps books and state.
+
+    `ledger` is the owner's; a simulation (`party.seed`) has none and keeps a book of its own in
+    `state`, so that it too can be started again.
+    """
+
+    party: Party
+    key: "Ed25519PrivateKey"
+    signature: bytes
+    state: Path
+    ledger: Path | None = None
+    dataset: str | None = None
+
+
+@dataclass(frozen=True)
+class SiteResult:
+    """A finished part: the outcome, what was booked for it and what may be claimed."""
+
+    party: Party
+    outcome: Outcome
+    neighbours: dict[int, dict[int, Any]]
+    reserved: Tally
+    spent: Tally
+    statement: Statement
+    disclosure: dict[str, Any]
+    started: str
+
+    @property
+    def releases(self) -> int:
+        """In how many rounds this site spoke."""
+        return int(self.outcome.spoke.sum())
+
+
+def take_part(
+    setting: Setting,
+    transport: Transport,
+    pace: Pace | None = None,
+    tell: Teller | None = None,
+    watch: Callable[[Peer], None] | None = None,
+) -> SiteResult:
+    """Run a site's part to the end; `watch` gets the peer before it starts, to show it."""
+    party, started = setting.party, datetime.now(UTC).isoformat(timespec="seconds")
+    rule = party.rule()
+    booked = _open_book(setting)
+    if booked is None:
+        agent = party.agent(rule, MemoryLedger())
+        peer = _peer(setting, agent, transport, pace, tell)
+        return _result(setting, peer, _run(peer, None, watch), started, None)
+    with booked:
+        (ledger,) = booked.book([(party.number, rule.reserved[0])])
+        peer = _peer(setting, party.agent(rule, ledger), transport, pace, tell)
+        outcome = _run(peer, booked, watch)
+        entry = booked.finish(outcome.reason)
+        simulated = setting.ledger is None
+        return _result(setting, peer, outcome, started, None if simulated else entry)
+
+
+def _peer(
+    setting: Setting, agent: Any, transport: Transport, pace: Pace | None, tell: Teller | None
+) -> Peer:
+    terms, store = setting.party.agreement, Store(setting.state)
+    return Peer(agent, terms, setting.key, setting.signature, transport, store, pace, tell)
+
+
+def _run(peer: Peer, booked: Booked | None, watch: Callable[[Peer], None] | None) -> Outcome:
+    if booked is not None and booked.run is not None and booked.run.state.outcome:
+        return peer.recover()
+    if watch is not None:
+        watch(peer)
+    return peer.run()
+
+
+def _result(
+    setting: Setting, peer: Peer, outcome: Outcome, started: str, entry: dict[str, Any] | None
+) -> SiteResult:
+    ledger = peer.agent.ledgers[0]
+    reserved, spent = ledger.reserved, ledger.spent
+    statement = statement_of(setting.party, reserved, int(outcome.spoke.sum()), outcome.reason)
+    disclosed = disclosure_of(setting.party, statement, reserved, spent, started, entry)
+    heard = peer.tally.values
+    return SiteResult(setting.party, outcome, heard, reserved, spent, statement, disclosed, started)
+
+
+# The book
+
+
+def _open_book(setting: Setting) -> Booked | None:
+    """Open the owner's ledger, or a simulation's own; None where no price exists."""
+    party = setting.party
+    if party.not_private_because:
+        _require_simulation(setting)
+    elif setting.ledger is None:
+        raise BudgetError(
+            "A private run is charged to the site's ledger; make one with `ppadmm ledger new`, "
+            "grant it a budget with `ppadmm ledger grant`, and name it in peer.toml (ledger = …)."
+        )
+    else:
+        ledger = SqliteLedger.open(setting.ledger)
+        return _booked(setting, ledger, setting.dataset or _name(setting, ledger))
+    bound = accountant.epsilon(party.reserved[party.number], party.agreement.delta)
+    if not bound.epsilon < float("inf"):
+        return None
+    return _booked(setting, _simulation(setting), SIMULATION)
+
+
+def _require_simulation(setting: Setting) -> None:
+    """Refuse to send what nothing protects, unless a person said that it is a test."""
+    reasons = "; ".join(setting.party.not_private_because)
+    if setting.party.seed is None:
+        raise BudgetError(
+            f"This run is not private ({reasons}), so nothing may leave this site; with made-up "
+            "records it can be simulated with --test-seed."
+        )
+    if setting.ledger is not None:
+        raise BudgetError(
+            f"This run is not private ({reasons}), so no charge would be true; a simulation takes "
+            "no ledger."
+        )
+
+
+def _booked(setting: Setting, ledger: SqliteLedger, name: str) -> Booked:
+    """Find this agreement's run: a new one, one to go on with, or one that is over."""
+    digest = setting.party.agreement.digest
+    runs = [run for run in ledger.books.counted(name) if run.body["spec"] == digest]
+    return Booked(ledger, name, _fingerprint(setting), digest, resume=bool(runs))
+
+
+def _fingerprint(setting: Setting) -> bytes:
+    data = setting.party.records.data
+    return b"no records" if data is None else fingerprint(data)
+
+
+def _name(setting: Setting, ledger: SqliteLedger) -> str:
+    data = setting.party.records.data
+    return ledger.name_of(_fingerprint(setting)) or Path(data.name if data else "none").stem
+
+
+def _simulation(setting: Setting) -> SqliteLedger:
+    path, delta = setting.state / "simulation.ledger", setting.party.agreement.delta
+    if path.exists():
+        return SqliteLedger.open(path)
+    setting.state.mkdir(parents=True, exist_ok=True)
+    ledger = SqliteLedger.create(path, SIMULATION)
+    ledger.grant(SIMULATION, Budget(1e6, delta), note="a simulation spends nothing")
+    return ledger

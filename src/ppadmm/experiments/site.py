@@ -1,0 +1,222 @@
+"""One site of a run over a network: its records, its agent, and what is public of the others."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ppadmm.agent import Agent
+from ppadmm.agreement import Agreement
+from ppadmm.algorithms import Algorithm, Site, recipe_named
+from ppadmm.data import Dataset, Schema, load, shards
+from ppadmm.errors import DataError, InputError
+from ppadmm.noise import SecureNoise, SeededNoise
+from ppadmm.privacy import Charge, Ledger, Tally
+from ppadmm.privacy.ledger import Lost, Past, Sent
+from ppadmm.problem import Loss, NoRecords, Risk, loss_for, risk_over
+from ppadmm.typing import Array
+
+
+@dataclass(frozen=True)
+class Records:
+    """A site's own records, or none at a site that only listens; `schema` is public."""
+
+    schema: Schema
+    data: Dataset | None
+
+    @property
+    def n(self) -> int:
+        """How many there are; all are trained on."""
+        return 0 if self.data is None else self.data.n
+
+
+def read_records(data: Path | None, schema: Path) -> Records:
+    """Read a site's records with their public schema."""
+    public = Schema.from_toml(schema)
+    if data is not None and not data.is_file():
+        raise DataError(f"There are no records at {str(data)!r}; give their file as data = …")
+    return Records(public, None if data is None else load(data, schema=public))
+
+
+class _Counted(NoRecords):
+    """Another party's records, known by their number alone: enough to work out its noise."""
+
+    def __init__(self, n: int, d: int, loss: Loss) -> None:
+        super().__init__(d, loss)
+        self._n = n
+
+    @property
+    def n(self) -> int:
+        """The number in the agreement."""
+        return self._n
+
+
+class Replayed:
+    """A simulation's ledger: seeded noise is a function of the round, so it is made again.
+
+    Where a process was killed between paying and keeping, the round is paid for already; with the
+    same seed the same release comes out. A private run never does this: it falls silent.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._paid = False
+
+    def past(self, round_: int) -> Past:
+        """Begin a round; a lost one is made again."""
+        found = self._ledger.past(round_)
+        self._paid = isinstance(found, Lost)
+        return None if self._paid else found
+
+    def charge(self, charge: Charge) -> None:
+        """Book a release, unless that was done before."""
+        if not self._paid:
+            self._ledger.charge(charge)
+
+    @property
+    def durable(self) -> bool:
+        """Whether a restarted agent finds here what it did before."""
+        return self._ledger.durable
+
+    def record(self, sent: Sent) -> None:
+        """Keep what the round says."""
+        self._ledger.record(sent)
+
+    def keep(self, name: str, value: Array) -> None:
+        """Keep a secret of the run, once."""
+        if self._ledger.kept(name) is None:
+            self._ledger.keep(name, value)
+
+    def kept(self, name: str) -> Array | None:
+        """Return a secret that was kept."""
+        return self._ledger.kept(name)
+
+    def reserve(self, run: Iterable[tuple[Charge, int]]) -> None:
+        """Set aside the most that a run may cost."""
+        self._ledger.reserve(run)
+
+    @property
+    def spent(self) -> Tally:
+        """All that was charged so far."""
+        return self._ledger.spent
+
+    @property
+    def reserved(self) -> Tally:
+        """The most that the run may cost."""
+        return self._ledger.reserved
+
+
+@dataclass(frozen=True)
+class Party:
+    """One site's part in an agreement; with a `seed` its noise is a simulation's."""
+
+    agreement: Agreement
+    number: int
+    records: Records
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        agreement, schema = self.agreement, self.records.schema
+        if not 0 <= self.number < len(agreement.parties):
+            raise InputError(
+                f"The agreement has {len(agreement.parties)} parties, and none is {self.number}."
+            )
+        if recipe_named(agreement.algorithm).pooled:
+            raise InputError(f"{agreement.algorithm!r} pools all records; peers keep theirs.")
+        if schema.digest() != agreement.schema:
+            raise DataError(
+                f"The schema of this site has the digest {schema.digest()[:12]}…, the agreement's "
+                f"is {agreement.schema[:12]}…; take the schema file that all agreed on."
+            )
+        agreed = agreement.parties[self.number].records
+        if self.records.n != agreed:
+            raise DataError(
+                f"This site has {self.records.n:,} records, the agreement says {agreed:,}; "
+                "agree on the true number, or give the right file."
+            )
+        if self.parameters != agreement.parameters:
+            raise DataError(
+                f"The schema gives {self.parameters} parameters, the agreement says "
+                f"{agreement.parameters}."
+            )
+
+    @cached_property
+    def loss(self) -> Loss:
+        """The loss of the agreement for the classes of the schema."""
+        terms = self.agreement
+        return loss_for(terms.loss, self.records.schema.classes, terms.multiclass)
+
+    @property
+    def parameters(self) -> int:
+        """Length of a model."""
+        return self.records.schema.dimension * self.loss.outputs
+
+    @cached_property
+    def risk(self) -> Risk:
+        """What reads this site's records."""
+        data = self.records.data
+        if data is None:
+            return NoRecords(self.parameters, self.loss)
+        whole = shards(data.X, data.y, [np.arange(data.n)], self.records.schema.classes)
+        return risk_over(whole[0], self.loss)
+
+    def rule(self, number: int | None = None) -> Algorithm[Any]:
+        """Return this site's algorithm, or another party's as far as it is public: its noise."""
+        own = number is None or number == self.number
+        i, graph = self.number if number is None else number, self.agreement.graph
+        near = graph.neighbours(i)
+        size = self.agreement.parties[i].records
+        risk = self.risk if own else _Counted(size, self.parameters, self.loss)
+        degrees = tuple(graph.degree(j) for j in near)
+        site = Site(i, graph.size, near, risk, degrees)
+        build = recipe_named(self.agreement.algorithm).build
+        return build(site, self.agreement.settings(i))
+
+    def agent(self, rule: Algorithm[Any], ledger: Ledger) -> Agent:
+        """Return this site's agent."""
+        near, seed = self.agreement.graph.neighbours(self.number), self.seed
+        if seed is None:
+            return Agent(rule, self.number, near, [ledger], SecureNoise())
+        return Agent(rule, self.number, near, [Replayed(ledger)], SeededNoise((seed,)))
+
+    @cached_property
+    def reserved(self) -> list[Tally]:
+        """The most that the run may cost each party, from public numbers alone."""
+        return [_tally(self.rule(i)) for i in range(len(self.agreement.parties))]
+
+    @cached_property
+    def scales(self) -> list[dict[str, float]]:
+        """The sizes of every party's noise, public too."""
+        rules = [self.rule(i) for i in range(len(self.agreement.parties))]
+        return [{name: float(size[0]) for name, size in rule.scales.items()} for rule in rules]
+
+    @property
+    def not_private_because(self) -> tuple[str, ...]:
+        """Why this site's run is not private; empty if it is."""
+        reasons = []
+        if why := recipe_named(self.agreement.algorithm).not_private_because:
+            reasons.append(why)
+        if self.seed is not None:
+            reasons.append(f"the noise follows from the seed {self.seed}, so anyone can remove it")
+        if self.agreement.calibration == "paper":
+            reasons.append("the paper's calibration is not proven")
+        if not self.records.schema.confirmed:
+            reasons.append("the schema (bounds, categories, classes) was inferred from the records")
+        return tuple(reasons)
+
+    @property
+    def noise_source(self) -> str:
+        """Where the noise comes from."""
+        if self.seed is not None:
+            return "seeded NumPy (simulation)"
+        return recipe_named(self.agreement.algorithm).noise_source
+
+
+def _tally(rule: Algorithm[Any]) -> Tally:
+    tally = Tally()
+    for charge, times in rule.reserved[0]:
+        tally = tally.plus(charge, times)
+    return tally

@@ -1,0 +1,138 @@
+"""What one site may claim about a run over a network: about its own records, and no others."""
+
+from collections import Counter
+from typing import Any
+
+from ppadmm import __version__
+from ppadmm.experiments.disclosure import FORMAT, KIND, UNTRIED
+from ppadmm.experiments.site import Party
+from ppadmm.privacy import Tally
+from ppadmm.privacy import accountant as accounting
+from ppadmm.privacy.curves import curves
+from ppadmm.privacy.record import to_plain
+from ppadmm.privacy.statement import CAVEATS, UNITS, Statement, finite_or_none
+
+PUBLIC = (
+    "the run agreement, with the number of records and the budget of every party",
+    "the schema: columns, bounds, categories and classes (a person confirmed)",
+    "the size of every party's noise, which follows from the agreement",
+    "when this site spoke: times of messages are not protected",
+)
+
+
+def statement_of(party: Party, reserved: Tally, releases: int, ended: str = "") -> Statement:
+    """Return what this site may claim about its own records."""
+    terms = party.agreement
+    bound = accounting.epsilon(reserved, terms.delta)
+    proven, own = finite_or_none(bound.epsilon), terms.parties[party.number]
+    noiseless = terms.algorithm == "non-private"
+    return Statement(
+        private=not party.not_private_because,
+        not_private_because=party.not_private_because,
+        unit=UNITS[terms.adjacency],
+        adjacency=terms.adjacency,
+        epsilon=proven,
+        delta=terms.delta,
+        theorem=None if proven is None else bound.theorem,
+        accountant=accounting.VERSION,
+        calibration=terms.calibration,
+        claims=(None if noiseless else own.epsilon,),
+        epsilons=(proven,),
+        releases=(releases,),
+        noise_source=party.noise_source,
+        warnings=tuple(_warnings(party, ended)),
+        caveats=(f"This is about the records of {own.name!r} alone.", *CAVEATS),
+    )
+
+
+def _warnings(party: Party, ended: str) -> list[str]:
+    terms, n = party.agreement, party.records.n
+    found = [f"the run ended before its time: {ended}."] if ended else []
+    if n and terms.delta > 1.0 / n and terms.algorithm != "non-private":
+        found.append(
+            f"δ = {terms.delta:g} is above 1/n = {1.0 / n:.2g}: a mechanism with such a δ may "
+            "publish a whole record; choose δ well below 1/n."
+        )
+    return found
+
+
+def disclosure_of(
+    party: Party,
+    statement: Statement,
+    reserved: Tally,
+    spent: Tally,
+    started: str,
+    entry: dict[str, Any] | None,
+) -> dict[str, Any]:
+    """Return the statement as data: this site's events, under the digest that all signed."""
+    terms = party.agreement
+    aimed, proven, holds = statement.claimed_epsilon, statement.epsilon, statement.claims_hold
+    return {
+        "format": FORMAT,
+        "kind": KIND,
+        "version": __version__,
+        "started": started,
+        "private": statement.private,
+        "not_private_because": list(statement.not_private_because),
+        "unit": statement.unit,
+        "adjacency": statement.adjacency,
+        "epsilon": proven,
+        "delta": statement.delta,
+        "bound": statement.theorem,
+        "claim": {"calibration": statement.calibration, "epsilon": aimed, "proven": holds},
+        "accountant": statement.accountant,
+        "agents": [_own_events(party, statement, reserved, spent)],
+        "released": _counted(spent),
+        "curves": curves([reserved]),
+        "run": _run_of(party),
+        "tuned": {
+            "rounds": "given", "eta": "given", "regularisation": "given",
+            "on_the_records": False, "epsilon": 0.0, "note": UNTRIED, "search": None,
+        },
+        "public": list(PUBLIC),
+        "schema_digest": terms.schema,
+        "settings_digest": terms.digest,
+        "noise_source": statement.noise_source,
+        "warnings": list(statement.warnings),
+        "caveats": list(statement.caveats),
+        "booked": entry,
+    }  # fmt: skip
+
+
+def _own_events(
+    party: Party, statement: Statement, reserved: Tally, spent: Tally
+) -> dict[str, Any]:
+    bound = accounting.epsilon(reserved, statement.delta)
+    return {
+        "agent": party.number,
+        "name": party.agreement.parties[party.number].name,
+        "records": party.records.n,
+        "claimed": statement.claims[0],
+        "epsilon": finite_or_none(bound.epsilon),
+        "bound": bound.theorem,
+        "releases": statement.releases[0],
+        "reserved": to_plain(reserved),
+        "booked": to_plain(spent),
+    }
+
+
+def _counted(spent: Tally) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for event, times in spent.counts:
+        counts[type(event).__name__] += times
+    return dict(counts)
+
+
+def _run_of(party: Party) -> dict[str, Any]:
+    terms = party.agreement
+    return {
+        "algorithm": terms.algorithm,
+        "loss": party.loss.name,
+        "rounds": terms.rounds,
+        "eta": terms.eta,
+        "regularisation": terms.regularisation,
+        "beta": terms.beta,
+        "features": party.records.schema.dimension,
+        "parameters": party.parameters,
+        "edges": [list(edge) for edge in terms.edges],
+    }

@@ -1,0 +1,227 @@
+"""A site's part in a run over a network: its folder, and its page while it runs."""
+
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ppadmm import __version__
+from ppadmm.engines.agreement_file import save_agreement
+from ppadmm.engines.peer import Peer
+from ppadmm.engines.peer_outcome import Outcome
+from ppadmm.engines.peer_store import Store
+from ppadmm.experiments.peering import SiteResult
+from ppadmm.experiments.site import Party
+from ppadmm.experiments.site_statement import statement_of
+from ppadmm.experiments.spec import RunSpec
+from ppadmm.experiments.train import FORMAT
+from ppadmm.privacy import Tally, accountant
+from ppadmm.privacy.record import to_plain
+from ppadmm.privacy.statement import Statement, finite_or_none
+from ppadmm.reports.certificate import certify_run
+from ppadmm.reports.files import coefficients, draft_of, require_new, write_json
+from ppadmm.reports.html import render, write_report
+from ppadmm.reports.ledger import booked_lines
+from ppadmm.reports.saved import SavedRun
+from ppadmm.typing import Array
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+Heard = Mapping[int, Mapping[int, Array]]
+"""What each neighbour released, by round."""
+
+
+def write_site_run(result: SiteResult, folder: Path, state: Path, key: "Ed25519PrivateKey") -> None:
+    """Write a site's results into a new folder, with its signed certificate: all or nothing."""
+    require_new(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    outcome, terms = result.outcome, result.party.agreement
+    with draft_of(folder) as draft:
+        write_json(draft / "result.json", result_of(result))
+        write_json(draft / "model.json", model_of(result.party, result.statement, outcome))
+        write_json(draft / "statement.json", result.disclosure)
+        lines = [result.statement.text(), *booked_lines(result.disclosure["booked"])]
+        (draft / "statement.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        save_agreement(terms, draft / "agreement.json")
+        write_json(draft / "signatures.json", _texts(Store(state).signatures()))
+        np.savez_compressed(
+            draft / "releases.npz",
+            releases=outcome.releases[:, None],
+            spoke=outcome.spoke[:, None],
+            private=np.array(result.statement.private),
+        )
+        write_report(draft)
+        peers = [party.key for party in terms.parties]
+        certify_run(draft, key, terms.parties[result.party.number].name, peers, None)
+
+
+def _texts(signatures: Mapping[int, str]) -> dict[str, str]:
+    return {str(i): text for i, text in sorted(signatures.items())}
+
+
+def model_of(party: Party, statement: Statement, outcome: Outcome) -> dict[str, Any]:
+    """Return the model by feature name: the same text at every site that reached the end."""
+    return _model(party, statement.private, statement.not_private_because, outcome.model,
+                  outcome.averages, outcome.reason)  # fmt: skip
+
+
+def _model(
+    party: Party, private: bool, reasons: tuple[str, ...], model: Array, averages: Array, ended: str
+) -> dict[str, Any]:
+    schema = party.records.schema
+    return {
+        "private": private,
+        "not_private_because": list(reasons),
+        "classes": list(schema.label.names),
+        "coefficients": coefficients(schema, model),
+        "per_agent": averages.tolist(),
+        "schema": schema.to_dict(),
+        "schema_digest": schema.digest(),
+        "run": party.agreement.digest,
+        "ended": ended,
+    }
+
+
+def result_of(result: SiteResult) -> dict[str, Any]:
+    """Return the figures of a finished part: public numbers and what follows from releases."""
+    return _figures(
+        result.party, result.statement, result.outcome.releases, result.outcome.spoke,
+        result.neighbours, result.spent, result.started, result.disclosure["booked"],
+    )  # fmt: skip
+
+
+def _figures(
+    party: Party,
+    statement: Statement,
+    releases: Array,
+    spoke: NDArray[np.bool_],
+    heard: Heard,
+    spent: Tally,
+    started: str,
+    entry: dict[str, Any] | None,
+) -> dict[str, Any]:
+    terms, number, schema = party.agreement, party.number, party.records.schema
+    bounds = [accountant.epsilon(tally, terms.delta).epsilon for tally in party.reserved]
+    plain = {**statement.to_dict(), "epsilons": [finite_or_none(bound) for bound in bounds]}
+    return {
+        "format": FORMAT,
+        "version": __version__,
+        "started": started,
+        "own": number,
+        "algorithm": terms.algorithm,
+        "calibration": terms.calibration,
+        "epsilon": statement.claimed_epsilon,
+        "delta": terms.delta,
+        "epsilon_proven": statement.epsilon,
+        "adjacency": terms.adjacency,
+        "private": statement.private,
+        "not_private_because": list(statement.not_private_because),
+        "warnings": list(statement.warnings),
+        "agents": len(terms.parties),
+        "agent_names": [each.name for each in terms.parties],
+        "partition": "peers",
+        "graph": {"name": "agreement", "edges": [list(edge) for edge in terms.edges]},
+        "records": [each.records for each in terms.parties],
+        "features": schema.dimension,
+        "parameters": party.parameters,
+        "classes": list(schema.label.names),
+        "loss": party.loss.name,
+        "rounds": len(releases),
+        "eta": terms.eta,
+        "beta": terms.beta,
+        "releases": [_spoken(i, number, spoke, heard) for i in range(len(terms.parties))],
+        "noise": party.scales,
+        "ledger": [
+            {"reserved": to_plain(tally), "spent": to_plain(spent) if i == number else None}
+            for i, tally in enumerate(party.reserved)
+        ],
+        "booked": entry,
+        "spec": _spec(party),
+        "statement": plain,
+    }
+
+
+def _spoken(i: int, own: int, spoke: NDArray[np.bool_], heard: Heard) -> int | None:
+    """How often an agent spoke, as far as it was heard here from the first round on."""
+    if i == own:
+        return int(spoke.sum())
+    found = heard.get(i, {})
+    return int(_changes(np.array(_in_order(found))).sum()) if 0 in found else None
+
+
+def _in_order(found: Mapping[int, Array]) -> list[Array]:
+    """Return what was said in the rounds 0, 1, … up to the first gap."""
+    rounds = itertools.takewhile(found.__contains__, itertools.count())
+    return [found[t] for t in rounds]
+
+
+def _known(own: Array, others: Sequence[Mapping[int, Array]]) -> Array:
+    """Return the releases of this site and its neighbours (t, 1 + degree, d).
+
+    Of this site alone, where a neighbour's were not heard from the first round on.
+    """
+    columns = [_in_order(found) for found in others]
+    t = min(len(own), *map(len, columns))
+    if t < max(2, len(own) - 2):
+        return own[:, None]
+    return np.stack([own[:t], *(np.array(column[:t]) for column in columns)], axis=1)
+
+
+def _changes(values: Array) -> NDArray[np.bool_]:
+    """Say where a value is new: who is silent repeats what it said, 0 before the first word."""
+    before = np.vstack([np.zeros_like(values[:1]), values[:-1]])
+    return np.asarray((values != before).any(axis=1))
+
+
+def _spec(party: Party) -> dict[str, Any]:
+    terms = party.agreement
+    spec = RunSpec(
+        data=party.records.data.name if party.records.data else "none",
+        agents=len(terms.parties),
+        graph="agreement",
+        algorithm=terms.algorithm,
+        loss=terms.loss,
+        multiclass=terms.multiclass,
+        epsilons=tuple(each.epsilon for each in terms.parties),
+        records=tuple(each.records for each in terms.parties),
+        delta=terms.delta,
+        rounds=terms.rounds,
+        eta=terms.eta,
+        beta=terms.beta,
+        calibration=terms.calibration,
+        adjacency=terms.adjacency,
+        seed=party.seed,
+        speaking=terms.speaking,
+    )
+    return {**asdict(spec), "regularisation": terms.regularisation}
+
+
+def live_page(peer: Peer, party: Party, started: str) -> str:
+    """Return the report of a run that goes on, from what was released so far."""
+    releases, spoke = peer.so_far()
+    (reserved, spent), heard = peer.books, peer.tally.heard_so_far()
+    statement = statement_of(party, reserved, int(spoke.sum()), peer.reason)
+    values = _known(releases, [heard.get(j, {}) for j in peer.agent.neighbours])
+    marks = [_changes(values[:, k]) for k in range(values.shape[1])]
+    average = peer.average()
+    run = SavedRun(
+        name="live",
+        result=_figures(party, statement, releases, spoke, heard, spent, started, None),
+        model=_model(party, statement.private, statement.not_private_because, average,
+                     average[None], peer.reason),
+        statement=statement.text(),
+        releases=values,
+        spoke=np.stack(marks, axis=1),
+    )  # fmt: skip
+    return render(run, live=peer.view())
+
+
+def view_json(peer: Peer) -> bytes:
+    """Return the counters of a moment as JSON."""
+    return json.dumps(peer.view().to_dict(), allow_nan=False).encode() + b"\n"

@@ -1,0 +1,275 @@
+"""`ppadmm peer card, agree, sign, check, run, router` from a shell's point of view."""
+
+import json
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "engines"))
+from sites import SCHEMA, Peer, free_ports, make_sites, until, write_records
+
+from ppadmm.engines import pki
+from ppadmm.engines.agreement_file import load_agreement, save_agreement
+from ppadmm.engines.peer_file import PeerFile
+
+pytest.importorskip("zenoh", reason="eclipse-zenoh (extra peer) is not installed")
+
+
+@pytest.fixture
+def cards(command, tmp_path):
+    """Three sites up to their cards."""
+    for i in range(3):
+        assert command("peer", "new", f"site-{i}", "--agent", i).code == 0
+        place = tmp_path / f"site-{i}"
+        write_records(place / "data.csv", 300 + i, seed=i)
+        (place / "schema.toml").write_text(SCHEMA.to_toml())
+        done = command("peer", "card", f"site-{i}/peer.toml", "--epsilon", 1 + i)
+        assert done.code == 0, done.err
+    return [f"site-{i}.card.json" for i in range(3)]
+
+
+class TestAgreeing:
+    def test_from_cards_to_signatures(self, command, cards, tmp_path):
+        done = command("peer", "agree", *reversed(cards), "--delta", 1e-4, "--rounds", 9)
+        assert done.code == 0, done.err
+        terms = load_agreement(tmp_path / "agreement.json")
+        assert [party.records for party in terms.parties] == [300, 301, 302]
+        assert [party.epsilon for party in terms.parties] == [1.0, 2.0, 3.0]
+        assert (terms.schema, terms.parameters, terms.rounds) == (SCHEMA.digest(), 5, 9)
+        for i in range(3):
+            save_agreement(terms, tmp_path / f"site-{i}" / "agreement.json")
+            done = command("peer", "sign", f"site-{i}/peer.toml", "--yes")
+            assert done.code == 0, done.err
+            assert "agent 1: site-1, 301 records, ε ≤ 2, dials out only; talks to 0, 2" in done.out
+            content = json.loads((tmp_path / f"site-{i}" / "signature.json").read_text())
+            assert terms.is_signed(i, bytes.fromhex(content["signature"]))
+
+    def test_what_does_not_fit_is_named(self, command, cards, tmp_path):
+        assert "Expected the sites 0 to 1, got [0, 2]" in (
+            command("peer", "agree", cards[0], cards[2]).err
+        )
+        card = json.loads(Path(cards[1]).read_text())
+        Path("other.json").write_text(json.dumps({**card, "schema": "0" * 64}))
+        done = command("peer", "agree", cards[0], "other.json", cards[2])
+        assert "'site-1' has the schema 000000000000…" in done.err
+        Path("bad.json").write_text("[")
+        for file in ("bad.json", "none.json", "site-0/schema.toml"):
+            assert command("peer", "agree", file).code == 2
+        assert "pools all records" in (
+            command("peer", "agree", *cards, "--algorithm", "centralised").err
+        )
+
+    def test_a_site_looks_at_its_own_part_before_it_signs(self, command, cards, tmp_path):
+        from dataclasses import replace
+
+        command("peer", "agree", *cards, "--rounds", 5, "--delta", 1e-4)
+        terms = load_agreement(tmp_path / "agreement.json")
+        first, *rest = terms.parties
+        wrong = {
+            "This site has 300 records, the agreement says 7": replace(first, records=7),
+            "is 'bank', not this site": replace(first, name="bank"),
+            "another message key": replace(first, key="ab" * 32),
+        }
+        for words, party in wrong.items():
+            changed = replace(terms, parties=(party, *rest))
+            save_agreement(changed, tmp_path / "site-0" / "agreement.json")
+            done = command("peer", "sign", "site-0/peer.toml", "--yes")
+            assert words in done.err
+            assert not (tmp_path / "site-0" / "signature.json").exists()
+        save_agreement(terms, tmp_path / "site-0" / "agreement.json")
+        done = command("peer", "run", "site-0/peer.toml")
+        assert done.code == 2
+        assert "read the agreement and sign it" in done.err
+
+    @pytest.mark.parametrize("answer", [True, False])
+    def test_a_person_is_asked(self, command, cards, tmp_path, monkeypatch, answer):
+        command("peer", "agree", *cards, "--rounds", 5, "--delta", 1e-4)
+        save_agreement(load_agreement(tmp_path / "agreement.json"),
+                       tmp_path / "site-0" / "agreement.json")  # fmt: skip
+        monkeypatch.setattr("typer.confirm", lambda *_, **__: answer)
+        assert command("peer", "sign", "site-0/peer.toml").code == (0 if answer else 2)
+        assert (tmp_path / "site-0" / "signature.json").exists() == answer
+
+
+def test_a_private_run_needs_a_ledger_with_a_budget(command, tmp_path):
+    sites = make_sites(tmp_path, n=2, graph="complete")
+    text = sites.files[0].read_text()
+    sites.files[0].write_text(text.replace('ledger = "site.ledger"', ""))
+    done = command("peer", "run", sites.files[0])
+    assert done.code == 4
+    assert "make one with `ppadmm ledger new`" in done.err
+    sites.files[0].write_text(text.replace('dataset = "records"', 'dataset = "others"'))
+    done = command("peer", "run", sites.files[0])
+    assert done.code == 4
+    assert "No budget is granted for 'others'" in done.err
+
+
+def test_what_nothing_protects_does_not_leave(command, tmp_path):
+    for algorithm in ("non-private", "m-admm"):
+        sites = make_sites(tmp_path / algorithm, n=2, graph="complete", algorithm=algorithm)
+        done = command("peer", "run", sites.files[0], "--wait", 0.5)
+        assert done.code == 4
+        assert "so nothing may leave this site" in done.err
+    sites = make_sites(tmp_path / "draft", n=2, graph="complete")
+    schema = sites.files[0].parent / "schema.toml"
+    schema.write_text(schema.read_text().replace("confirmed = true", "confirmed = false"))
+    done = command("peer", "run", sites.files[0], "--wait", 0.5)
+    assert done.code in (3, 4)
+    assert not sites.books(0).runs
+
+
+def test_everyone_waited_for_in_vain(command, tmp_path):
+    sites = make_sites(tmp_path, n=2, graph="complete")
+    done = command("peer", "run", sites.files[0], "--wait", 0.5)
+    assert done.code == 6
+    assert "never began: nothing new from 'site-1' (agent 1) for 0.5 s" in done.err
+    (run,) = sites.books(0).runs.values()
+    assert run.given_back
+
+
+class TestChecking:
+    def test_all_is_well(self, command, tmp_path):
+        sites = make_sites(tmp_path, n=2, graph="complete", rounds=3)
+        other = Peer(sites.files[1], "--test-seed", 1)
+        try:
+            until(lambda: _listens(sites, 1))
+            done = command("peer", "check", sites.files[0], "--seconds", 20)
+            assert done.code == 0, done.out + done.err
+            assert "ok  site-1 (agent 1): reached, signing, round 0" in done.out
+            assert not sites.made(1, True)
+        finally:
+            other.kill()
+
+    def test_nobody_there(self, command, tmp_path):
+        sites = make_sites(tmp_path, n=2, graph="complete")
+        (sites.files[0].parent / "signature.json").unlink()
+        done = command("peer", "check", sites.files[0], "--seconds", 0.5, "--json")
+        assert done.code == 11
+        found = {row["what"]: row["problem"] for row in json.loads(done.out)["found"]}
+        assert "nothing listens at" in next(
+            v for k, v in found.items() if k.startswith("site-1 at")
+        )
+        assert "no link; start `ppadmm peer run`" in found["site-1 (agent 1)"]
+        assert "sign it (ppadmm peer sign)" in found["signature"]
+        assert found["certificate and keys"] == found["ledger"] == found["agreement"] == ""
+
+    def test_another_agreement_version_and_clock(self, command, tmp_path, monkeypatch):
+        """The other side is a check, too, in this process, with terms and a clock of its own."""
+        import threading
+        from dataclasses import replace
+
+        from ppadmm.engines import peer_check
+        from ppadmm.engines.zenoh_transport import ZenohTransport
+
+        sites = make_sites(tmp_path, n=2, graph="complete")
+        peer = PeerFile.load(sites.files[1])
+        terms = replace(sites.agreement, eta=0.5, patience=7)
+        key = pki.read_signing_key(peer.keys.signing)
+        visit = peer_check.Check(terms, 1, key, ZenohTransport(peer.seat(terms)))
+        note = visit._note()
+        visit._note = lambda: replace(note, version="9.9", time=note.time - 3600)
+        thread = threading.Thread(target=visit, args=(15,))
+        thread.start()
+        done = command("peer", "check", sites.files[0], "--seconds", 15)
+        thread.join()
+        assert done.code == 11
+        for words in (
+            "another agreement: eta: mine is 0.1, theirs is 0.5",
+            "another agreement: patience: mine is 60.0, theirs is 7.0",
+            "it runs ppadmm 9.9",
+            "behind of this one",
+        ):
+            assert words in done.out
+
+    def test_why_a_link_fails_is_said(self, tmp_path):
+        from ppadmm.engines.peer_check import probe
+
+        sites = make_sites(tmp_path / "a", n=2, graph="complete")
+        strange = make_sites(tmp_path / "b", n=2, graph="complete")
+        other = Peer(sites.files[1], "--test-seed", 1)
+        end = sites.agreement.parties[1].endpoint
+        try:
+            until(lambda: _listens(sites, 1))
+            assert probe(end, PeerFile.load(sites.files[0]).credentials()) == ""
+            theirs = PeerFile.load(strange.files[0]).credentials()
+            assert "certificate does not hold" in probe(end, theirs)
+            name = end.replace("127.0.0.1", "localhost")
+            wrong = probe(name, PeerFile.load(sites.files[0]).credentials())
+            assert "certificate does not hold" in wrong
+        finally:
+            other.kill()
+
+
+def _listens(sites, i):
+    import socket
+
+    host, _, port = sites.agreement.parties[i].endpoint.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), 1).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_the_page_and_the_metrics_of_a_run(tmp_path):
+    """What is served names no record: every number of it is public or was released."""
+    sites = make_sites(tmp_path, n=3, rounds=200)
+    (port,) = free_ports(1)
+    peers = [Peer(sites.files[0], "--status", port, seam={"pause": 0.02})]
+    peers += [Peer(file, seam={"pause": 0.02}) for file in sites.files[1:]]
+    base = f"http://127.0.0.1:{port}"
+    try:
+        until(lambda: sites.made(0) >= 5)
+        page, metrics, view = (get(base + path) for path in ("/", "/metrics", "/view.json"))
+        seen = json.loads(view)
+        assert (seen["phase"], seen["rounds"], seen["agents"]) == ("rounds", 200, 3)
+        assert seen["charged"] >= 5
+        assert 'ppadmm_neighbour_connected{run="' in metrics
+        assert f'ppadmm_round{{run="{seen["run"]}",agent="0"}} ' in metrics
+        assert "This site now: training" in page
+        records = (sites.files[0].parent / "data.csv").read_text().splitlines()[1:]
+        for text in (page, metrics, view):
+            assert not any(value in text for row in records for value in row.split(",")[:2])
+        for path, headers, code in (("/x", {}, 404), ("/", {"Host": "evil.example:1"}, 403)):
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                get(base + path, headers)
+            assert refused.value.code == code
+            refused.value.close()
+    finally:
+        for peer in peers:
+            peer.kill()
+
+
+def get(url, headers=None):
+    request = urllib.request.Request(url, headers=headers or {})
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        return answer.read().decode()
+
+
+def test_a_terminal_shows_the_run_as_it_goes(tmp_path):
+    """On a real terminal; the view takes itself away at the end and leaves the error."""
+    import os
+    import pty
+    import subprocess
+
+    sites = make_sites(tmp_path, n=2, graph="complete")
+    mine, theirs = pty.openpty()
+    code = "from ppadmm.cli import main; main()"
+    words = [sys.executable, "-c", code, "peer", "run", str(sites.files[0]), "--wait", "1.5"]
+    settings = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    done = subprocess.Popen(words, stderr=theirs, stdout=theirs, stdin=theirs, env=settings)
+    os.close(theirs)
+    said = b""
+    while True:
+        try:
+            said += os.read(mine, 4096)
+        except OSError:
+            break
+    os.close(mine)
+    assert done.wait() == 6
+    text = said.decode()
+    assert "waiting for signatures on the agreement" in text
+    assert "0 of 12" in text
+    assert text.rstrip().endswith("Nothing was spent.")

@@ -1,0 +1,120 @@
+"""What a peer shows while it runs: nothing that was computed from records without noise."""
+
+import json
+import re
+import threading
+
+import numpy as np
+import pytest
+from peers import QUICK
+from sites import make_sites
+
+from ppadmm.engines import pki
+from ppadmm.engines.metrics import prometheus
+from ppadmm.engines.peer import Peer
+from ppadmm.engines.peer_file import PeerFile
+from ppadmm.engines.peer_store import Store
+from ppadmm.engines.transport import Hub
+from ppadmm.errors import InputError
+from ppadmm.noise import SeededNoise
+from ppadmm.privacy import MemoryLedger
+from ppadmm.reports.peer import live_page, view_json
+from ppadmm.reports.terminal import screen
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """Every value that noise was added to, before it was."""
+    values, true = [], SeededNoise.gaussian
+
+    def gaussian(self, bare, *rest):
+        values.append(np.array(bare))
+        return true(self, bare, *rest)
+
+    monkeypatch.setattr(SeededNoise, "gaussian", gaussian)
+    return values
+
+
+def run_in_memory(sites, folder, each_round):
+    """Run all sites in threads; `each_round(k, peer, part)` is called from each after a round."""
+    hub, peers = Hub(sites.agreement.edges, cap=1 << 20), []
+    for part, file in zip(sites.parts(3), sites.files, strict=True):
+        key = pki.read_signing_key(PeerFile.load(file).keys.signing)
+        agent = part.agent(part.rule(), MemoryLedger())
+        signature = sites.agreement.sign(key)
+        end, store = hub.end(part.number), Store(folder / str(part.number))
+
+        def tell(event, part=part, **_):
+            if event in ("round", "signed", "averages"):
+                each_round(peers[part.number], part)
+
+        peers.append(Peer(agent, sites.agreement, key, signature, end, store, QUICK, tell))
+    threads = [threading.Thread(target=peer.run) for peer in peers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    return peers
+
+
+@pytest.mark.parametrize("algorithm", ["pp", "ipp", "gradient"])
+def test_pages_metrics_and_views_hold_released_values_only(algorithm, tmp_path, seen):
+    sites = make_sites(tmp_path, n=3, rounds=5, algorithm=algorithm)
+    shown, lock = [], threading.Lock()
+
+    def look(peer, part):
+        texts = [live_page(peer, part, "2026-11-16T12:00:00+00:00")]
+        texts += [prometheus(peer.view()).decode(), view_json(peer).decode()]
+        with lock:
+            shown.extend(texts)
+
+    peers = run_in_memory(sites, tmp_path / "state", look)
+    assert len(shown) >= 3 * 3 * 6
+    bare = {f"{abs(v):.6g}" for array in seen for v in np.ravel(array) if v}
+    assert len(bare) > 30
+    released = {f"{abs(v):.6g}" for peer in peers for v in np.ravel(peer.so_far()[0]) if v}
+    numbers = {
+        f"{float(word):.6g}" for text in shown for word in re.findall(r"\d+\.\d+(?:e-?\d+)?", text)
+    }
+    assert not (bare - released) & numbers
+    assert "NOT PRIVATE" in shown[0]
+    assert "the noise follows from the seed 3" in shown[0]
+
+
+def test_the_view_on_a_terminal_names_rounds_neighbours_budget_and_who_is_waited_for(tmp_path):
+    from rich.console import Console
+
+    sites = make_sites(tmp_path, n=3, rounds=3)
+    texts = []
+
+    def look(peer, part):
+        console = Console(width=120, record=True, file=open("/dev/null", "w"))  # noqa
+        console.print(screen(peer.view(), private=False, url="http://127.0.0.1:1/"))
+        texts.append(console.export_text())
+        console.file.close()
+
+    run_in_memory(sites, tmp_path / "state", look)
+    assert any("of 3 releases paid; ε ≤ 2 in all" in text for text in texts)
+    assert all("NOT PRIVATE" in text and "http://127.0.0.1:1/" in text for text in texts)
+    assert any("site-1 (agent 1)" in text and "up" in text for text in texts)
+
+
+def test_metrics_are_in_the_text_format(tmp_path):
+    sites = make_sites(tmp_path, n=3, rounds=3)
+    texts = []
+    run_in_memory(sites, tmp_path / "state", lambda peer, _: texts.append(prometheus(peer.view())))
+    sample = re.compile(
+        r'ppadmm_[a-z_]+\{run="[0-9a-f]{12}",agent="\d"(,[a-z]+="\w+")?\} [\d.e+-]+'
+    )
+    for line in texts[-1].decode().splitlines():
+        assert line.startswith(("# HELP ppadmm_", "# TYPE ppadmm_")) or sample.fullmatch(line), line
+
+
+def test_a_port_that_is_taken_is_named():
+    from ppadmm.engines.status_page import StatusPage
+
+    with StatusPage(0, {}) as page:
+        port = int(page.url.rpartition(":")[2].strip("/"))
+        with pytest.raises(InputError, match=f"cannot have port {port}"):
+            StatusPage(port, {})
+    assert json.dumps(page.url)
