@@ -24,6 +24,9 @@ WORTHWHILE = 500_000
 """From this many numbers (n·d) in all shards on, `auto` loads numba: that takes about half a
 second, as much as two or three trainings on smaller ones save."""
 
+WRITTEN_OUT_UP_TO = 200
+"""Records with more features are not written out: sums over categories take less time."""
+
 WRITTEN_OUT = 25_000
 """Numbers in a block of records that a weighted Gram matrix writes out."""
 
@@ -81,6 +84,8 @@ def hessian(X: Coded, y: Array, theta: Array, loss: MarginLoss, single: bool, ev
 
 def weighted_gram(X: Coded, weights: Array, single: bool = False, every: int = 1) -> Array:
     """Xᵀ diag(w) X for w ≥ 0 over every k-th record, (d, d): a few are written out at once."""
+    if X.d > WRITTEN_OUT_UP_TO:
+        return X[::every].weighted_gram(weights).astype(np.float64)
     factors = np.sqrt(weights) * X.scale[::every]
     gram = np.zeros((X.d, X.d))
     rows = max(WRITTEN_OUT // X.d, 16)
