@@ -1,0 +1,29 @@
+"""The site: `python -m sphinx -W -b html docs OUT` builds it, offline."""
+
+import sys
+from pathlib import Path
+
+from ppadmm import __version__
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+project = "ppadmm"
+version = release = __version__
+author = "the ppadmm developers"
+project_copyright = "Apache-2.0"
+
+extensions = ["myst_parser", "commands", "pages"]
+exclude_patterns = ["_build", "_ext"]
+nitpicky = True
+
+myst_heading_anchors = 3
+myst_links_external_new_tab = False
+
+highlight_language = "none"  # indented blocks are formulas, not programs
+html_theme = "furo"
+html_title = f"ppadmm {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+html_copy_source = False
+html_show_sourcelink = False
