@@ -19,6 +19,7 @@ nitpicky = True
 myst_heading_anchors = 3
 myst_links_external_new_tab = False
 
+smartquotes = False  # options begin with two hyphens
 highlight_language = "none"  # indented blocks are formulas, not programs
 html_theme = "furo"
 html_title = f"ppadmm {release}"
