@@ -1,10 +1,10 @@
 """The blocks of code in README.md and docs, and what a comment before one says of it.
 
-    <!-- not run: REASON -->          this Python block is not run
-    <!-- run -->                      this shell block is run; others are only parsed
-    <!-- file: NAME -->               this block is written to NAME
-    <!-- output -->                   what the block before it printed
-    <!-- output, numbers vary -->     the same, with other numbers, hashes and user
+<!-- not run: REASON -->          this Python block is not run
+<!-- run -->                      this shell block is run; others are only parsed
+<!-- file: NAME -->               this block is written to NAME
+<!-- output -->                   what the block before it printed
+<!-- output, numbers vary -->     the same, with other numbers, hashes and user
 """
 
 import re
@@ -56,7 +56,9 @@ def note_of(token, page):
         return ""
     said = COMMENT.search(token.content)
     if said is None and token.content.startswith(tuple(f"<!-- {word}" for word in KNOWN)):
-        raise ValueError(f"{page}:{token.map[0] + 1}: {token.content.strip()!r} is no known comment.")
+        raise ValueError(
+            f"{page}:{token.map[0] + 1}: {token.content.strip()!r} is no known comment."
+        )
     return said[1] if said else ""
 
 

@@ -94,7 +94,9 @@ def test_options_in_running_text_exist(page):
     for line, text in spans(page):
         if text.startswith("ppadmm ") and not re.match(r"ppadmm [A-Z….]", text):
             command, rest = resolve(text.replace("…", " ").split()[1:])
-            known = {"--help", "--debug"}.union(*(p.opts + p.secondary_opts for p in command.params))
+            known = {"--help", "--debug"}.union(
+                *(p.opts + p.secondary_opts for p in command.params)
+            )
             unknown = {w.split("=")[0] for w in rest if w.startswith("--")} - known
             assert not unknown, f"{page}:{line}: {text}"
 
