@@ -12,7 +12,7 @@ version = release = __version__
 author = "the ppadmm developers"
 project_copyright = "Apache-2.0"
 
-extensions = ["myst_parser", "commands", "pages"]
+extensions = ["myst_parser", "commands", "pages", "readme"]
 exclude_patterns = ["_build", "_ext"]
 nitpicky = True
 
@@ -22,6 +22,8 @@ myst_links_external_new_tab = False
 smartquotes = False  # options begin with two hyphens
 highlight_language = "none"  # indented blocks are formulas, not programs
 html_theme = "furo"
+MONOSPACE = '"hats", "DejaVu Sans Mono", Menlo, Consolas, monospace'
+html_theme_options = {"light_css_variables": {"font-stack--monospace": MONOSPACE}}
 html_title = f"ppadmm {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
