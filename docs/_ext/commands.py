@@ -1,15 +1,15 @@
-"""The directive `ppadmm-commands`: every command and option, read off the command line itself."""
+"""Put every command and option, read off the command line itself, where a page asks for them."""
 
 import inspect
 from collections.abc import Iterator
 from typing import Any
 
-from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.util.docutils import SphinxDirective
 from typer.main import get_command
 
-from ppadmm.cli import app
+from ppadmm.cli import app as program
+
+PLACE = "<!-- every command -->"
 
 
 def commands(command: Any, name: str = "ppadmm") -> Iterator[tuple[str, Any]]:
@@ -66,17 +66,15 @@ def _escaped(text: str) -> str:
     return text
 
 
-class Commands(SphinxDirective):
-    """Put the sections of all commands here."""
-
-    def run(self) -> list[nodes.Node]:
-        """Return them as parsed Markdown."""
-        found = dict(commands(get_command(app)))
+def fill(app: Sphinx, name: str, source: list[str]) -> None:
+    """Replace the mark in a page that is about to be read."""
+    if PLACE in source[0]:
+        found = dict(commands(get_command(program)))
         text = "\n".join(markdown(name, command) for name, command in found.items())
-        return self.parse_text_to_nodes(text, allow_section_headings=True)
+        source[0] = source[0].replace(PLACE, text)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the directive."""
-    app.add_directive("ppadmm-commands", Commands)
+    """Listen for pages that are read."""
+    app.connect("source-read", fill)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

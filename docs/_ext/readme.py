@@ -1,12 +1,11 @@
-"""The directive `readme`: README.md without its title, its links as seen from docs."""
+"""Put README.md, without its title and with links as seen from docs, where a page asks for it."""
 
 import re
 from pathlib import Path
 
-from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.util.docutils import SphinxDirective
 
+PLACE = "<!-- README.md -->"
 LINK = re.compile(r"\[([^\]]+)\]\((?!https?:|#)([^)\s]+)\)")
 
 
@@ -22,18 +21,15 @@ def _moved(link: re.Match[str]) -> str:
     return words
 
 
-class Readme(SphinxDirective):
-    """Put the README here."""
-
-    def run(self) -> list[nodes.Node]:
-        """Return it as parsed Markdown."""
-        file = Path(self.env.srcdir).parent / "README.md"
-        self.env.note_dependency(str(file))
-        text = re.sub(r"\A# .*\n", "", file.read_text("utf-8"))
-        return self.parse_text_to_nodes(seen_from_docs(text), allow_section_headings=True)
+def fill(app: Sphinx, name: str, source: list[str]) -> None:
+    """Replace the mark in a page that is about to be read."""
+    if PLACE in source[0]:
+        text = (Path(app.srcdir).parent / "README.md").read_text("utf-8")
+        text = re.sub(r"\A# .*\n", "", text)
+        source[0] = source[0].replace(PLACE, seen_from_docs(text))
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the directive."""
-    app.add_directive("readme", Readme)
+    """Listen for pages that are read."""
+    app.connect("source-read", fill)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
