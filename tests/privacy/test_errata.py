@@ -42,11 +42,11 @@ def true_epsilon(algorithm, k: int, kind: type) -> float:
     return epsilon(Tally(counts), DELTA).epsilon
 
 
-@pytest.mark.parametrize(("k", "expected"), [(0, 0.32), (1, 0.71), (2, 1.55), (3, 11.2)])
+@pytest.mark.parametrize(("k", "expected"), [(0, 0.323), (1, 0.704), (2, 1.55), (3, 11.16)])
 def test_the_first_noise_is_too_much_or_too_little(paper, k, expected):
     """Reading the zCDP lemma backwards errs on the safe side, until a claimed 10 is 11.2."""
     true = true_epsilon(paper[1], k, ObjectivePerturbation)
-    assert true == pytest.approx(expected, rel=0.02)
+    assert true == pytest.approx(expected, rel=0.005)
     assert (true > CLAIMED[k]) == (CLAIMED[k] == 10.0)
 
 

@@ -1,6 +1,6 @@
 """Algorithm 2 of Ding et al. (2020) to the letter, to reproduce its figures. Not private.
 
-Differences from `ipp`, each an erratum (docs/privacy.md, section 9): the threshold's noise is drawn
+Differences from `ipp`, each an erratum (docs/errata.md, 5 to 8): the threshold's noise is drawn
 anew in every round, the test looks at the very candidate that is then released, its sensitivity is
 taken to be 2·C_loss, and σ₁ uses ε₁ where Algorithm 1 uses ε₃.
 """

@@ -1,0 +1,32 @@
+"""The site: `python -m sphinx -W -b html docs OUT` builds it, offline."""
+
+import sys
+from pathlib import Path
+
+from ppadmm import __version__
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+project = "ppadmm"
+version = release = __version__
+author = "the ppadmm developers"
+project_copyright = "Apache-2.0"
+
+extensions = ["myst_parser", "commands", "pages", "readme"]
+exclude_patterns = ["_build", "_ext"]
+nitpicky = True
+
+myst_heading_anchors = 3
+myst_links_external_new_tab = False
+
+smartquotes = False  # options begin with two hyphens
+highlight_language = "none"  # indented blocks are formulas, not programs
+html_theme = "furo"
+MONOSPACE = '"hats", "DejaVu Sans Mono", Menlo, Consolas, monospace'
+html_theme_options = {"light_css_variables": {"font-stack--monospace": MONOSPACE}}
+html_title = f"ppadmm {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+html_copy_source = False
+html_show_sourcelink = False
