@@ -29,6 +29,7 @@ def shell(tmp_path, monkeypatch):
         (programs / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'src'}")
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     monkeypatch.delenv("PPADMM_DATA", raising=False)
     monkeypatch.chdir(folder)
 
