@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 
 import pytest
-from test_report_in_browser import ARGUMENTS, CHROMIUM
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "engines"))
 from sites import make_sites
@@ -14,17 +13,6 @@ from test_peer_page import run_in_memory
 
 from ppadmm.engines.status_page import StatusPage
 from ppadmm.reports.peer import live_page
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api").sync_playwright().start()
-    chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-    yield chromium
-    chromium.close()
-    playwright.stop()
 
 
 @pytest.fixture
