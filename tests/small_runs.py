@@ -20,7 +20,7 @@ EVIL = "</script><script>window.hacked=1</script>"
 HOSTILE = Schema(
     columns=(
         Numeric(EVIL, 0, 1),
-        Numeric("{{ 7 * 191 }}", 0, 1),
+        Numeric("{{ 98765431 * 98765431 }}", 0, 1),
         Categorical("<!--<script>", ('"><img src=x onerror="window.hacked=1">', "'&amp;")),
         Categorical("long", ("x" * 300, "b")),
     ),

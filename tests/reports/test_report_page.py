@@ -251,11 +251,11 @@ class TestHostileNames:
         assert EVIL not in page
         assert "<img" not in page
         assert "<b>ill" not in page
-        assert "1337" not in page
+        assert "9754610360615761" not in page
         assert page.count("<script") == 2
         text = Page(page).text
         assert EVIL in text
-        assert "{{ 7 * 191 }}" in text
+        assert "{{ 98765431 * 98765431 }}" in text
         assert "A classifier of “<b>ill</b>”" in text
         assert "a<b>&'.csv" in text
 

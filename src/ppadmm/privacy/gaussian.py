@@ -22,7 +22,10 @@ def gdp_epsilon(delta: float, m: float) -> float:
         return 0.0
     high = m * (m / 2 + math.sqrt(-2.0 * math.log(delta))) + 1e-12
     root = float(brentq(lambda e: gdp_delta(e, m) - delta, 0.0, high, xtol=1e-15, rtol=1e-13))
-    return root * (1.0 + 1e-12) + 1e-15
+    epsilon, step = root * (1.0 + 1e-12) + 1e-15, 1e-12
+    while gdp_delta(epsilon, m) > delta:  # where δ is tiny, rounding moves the root
+        epsilon, step = epsilon * (1.0 + step), 2.0 * step
+    return epsilon
 
 
 @lru_cache(maxsize=4096)
