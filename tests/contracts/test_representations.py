@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import mpmath
 import numpy as np
@@ -257,3 +258,17 @@ def test_the_kernel_is_chosen_by_the_variable(monkeypatch):
 def test_numba_is_not_imported_before_it_is_needed():
     code = "import ppadmm, ppadmm.cli, ppadmm.solvers, sys; assert 'numba' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@losses
+def test_threads_that_share_records_do_not_disturb_one_another(loss, monkeypatch):
+    """The kernel runs without Python's lock: a scratch array of the records would be a race."""
+    pytest.importorskip("numba")
+    monkeypatch.setenv(kernels.VARIABLE, "numba")
+    risk = risk_of(Shard(coded(20_000), labels(20_000)), loss)
+    points = 3.0 * np.random.default_rng(7).standard_normal((4, 1, risk.d))
+    alone = [risk.gradient(point) for point in points]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(40):
+            for found, exact in zip(pool.map(risk.gradient, points), alone, strict=True):
+                np.testing.assert_array_equal(found, exact)

@@ -5,6 +5,9 @@ be installed. Records come in blocks of some dozen (see `packed.Packed`): the ma
 block, the slopes ℓ' and the transposed product follow one another while the block is in the cache.
 
 Sums may be taken in any order here (`reassoc`), which the rounding bound of `MarginRisk` covers.
+
+All compiled code is in this file, the solver's steps too: numba keeps machine code on disk and makes
+it anew when the file changes that a function is in, not when one does that it calls.
 """
 
 import math
@@ -278,7 +281,7 @@ def gradient(records: Any, theta: Any, huber_width: float) -> Any:
     ℓ is the Huber hinge of that width, or logistic for width 0. Sums over blocks are in double
     precision in any case.
     """
-    numeric, codes, scale, bits, places, hot, features, few, values, entries = records
+    numeric, codes, scale, whole, places, hot, features, few, values, entries = records
     point = np.zeros(theta.shape[0] + 1, scale.dtype)  # ends with the 0 of what is missing
     point[:-1] = theta
     table = np.zeros(entries, scale.dtype)
@@ -287,6 +290,7 @@ def gradient(records: Any, theta: Any, huber_width: float) -> Any:
     sums = np.zeros(places.shape[0])
     counts = np.zeros((entries, LANES))
     m = np.empty(scale.shape[1], scale.dtype)
+    bits = np.empty(scale.shape[1], whole.dtype)
     for k in range(scale.shape[0]):
         m[:] = 0
         add_products(numeric[k], weights, m)
@@ -377,3 +381,68 @@ def write_out(numeric: Any, codes: Any, factors: Any, start: int, every: int, bl
             if chosen[g] < d:
                 row[chosen[g]] = factor
         row[d - 1] = factor
+
+
+# The descent on packed records: no Python between two passes (see `ppadmm.solvers.each`)
+
+
+@any_order
+def product(W: Any, x: Any) -> Any:
+    """W·x for symmetric W (d, d)."""
+    result = np.zeros(x.shape[0])
+    for i in range(x.shape[0]):
+        for j in range(x.shape[0]):
+            result[j] += W[i, j] * x[i]
+    return result
+
+
+@any_order
+def correct(W: Any, s: Any, y: Any, tiny: float) -> None:
+    """Do as `single._correct`: W ← W + usᵀ + suᵀ."""
+    sy = dot(s, y)
+    if not sy > tiny:
+        return
+    Wy = product(W, y)
+    weight = 0.5 * (1.0 + dot(y, Wy) / sy)
+    u = (weight * s - Wy) / sy
+    for i in range(s.shape[0]):
+        for j in range(s.shape[0]):
+            W[i, j] += u[i] * s[j] + s[i] * u[j]
+
+
+@exact
+def advance(
+    double: Any, single: Any, n: int, width: float, theta: Any, data: Any, linear: Any, mu: float,
+    W: Any, bound: Any, tolerance: float, rough: float, steps: int, backtracks: int, tiny: float,
+) -> Any:  # fmt: skip
+    """Step until ‖∇F‖ + a + b‖θ‖ ≤ tolerance, a and b being `bound`, or the steps are over.
+
+    θ, ∇f(θ) = `data` and W are changed in place. While ‖∇F‖ > `rough` gradients are evaluated in
+    single precision. Returns the number of passes, and whether the last was in double precision.
+    The caller certifies the point.
+    """
+    F = data + mu * theta + linear
+    passes, exact_here = 0, True
+    for _ in range(steps):
+        norm = np.sqrt(dot(F, F))
+        if exact_here and norm + bound[0] + bound[1] * np.sqrt(dot(theta, theta)) <= tolerance:
+            break
+        exact_here = not norm > rough
+        p = -product(W, F)
+        slope0, alpha = -dot(F, p), 1.0
+        new, new_data, new_F = theta, data, F
+        for _ in range(backtracks):
+            new = theta + alpha * p
+            if exact_here:
+                new_data = gradient(double, new, width) / n
+            else:
+                new_data = gradient(single, new, width) / n
+            passes += 1
+            new_F = new_data + mu * new + linear
+            slope = dot(new_F, p)
+            if slope <= 0.5 * slope0:
+                break
+            alpha *= min(max(slope0 / (slope0 + slope), 0.1), 0.9)
+        correct(W, new - theta, new_F - F, tiny)
+        theta[:], data[:], F = new, new_data, new_F
+    return passes, exact_here

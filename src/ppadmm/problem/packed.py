@@ -153,7 +153,7 @@ class Packed:
             self.numeric.astype(real, copy=False),
             self.codes,
             self.scale.astype(real, copy=False),
-            np.empty(self.scale.shape[1], whole),
+            np.empty(0, whole),  # for its type: scratch of that type is each call's own
             self.places,
             t.hot,
             t.features,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ppadmm.problem.kernels import width_of
+from ppadmm.problem.kernels import compiled, width_of
 from ppadmm.problem.losses import Loss
 from ppadmm.problem.packed import Packed
 from ppadmm.problem.risk import MarginRisk, Risk, Subproblem
@@ -119,14 +119,12 @@ def _advance(
 
     W is corrected in place, also where a round is not finished: any metric will do.
     """
-    from ppadmm.solvers import compiled
-
     bounds = np.column_stack(sub.rounding_terms)
     width, rough, total = width_of(sub.risk.loss), single.rough(tolerance), 0
     double = np.empty(len(risks), dtype=bool)
     for k, risk in enumerate(risks):
         packed = cast(Packed, risk.packed)
-        passes, double[k] = compiled.advance(
+        passes, double[k] = compiled().advance(
             packed.double, packed.single, risk.n, width, theta[k], data[k], sub.linear[k],
             sub.mu[k], metrics.matrices[k], bounds[k], tolerance, rough, single.PATIENCE,
             base.MAX_BACKTRACKS, single.TINY,
