@@ -6,8 +6,8 @@ block, the slopes ℓ' and the transposed product follow one another while the b
 
 Sums may be taken in any order here (`reassoc`), which the rounding bound of `MarginRisk` covers.
 
-All compiled code is in this file, the solver's steps too: numba keeps machine code on disk and makes
-it anew when the file changes that a function is in, not when one does that it calls.
+All compiled code is in this file, the solver's steps too: numba keeps machine code on disk and
+makes it anew when the file changes that a function is in, not when one does that it calls.
 """
 
 import math
