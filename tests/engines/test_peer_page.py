@@ -81,18 +81,6 @@ def test_pages_metrics_and_views_hold_released_values_only(algorithm, tmp_path, 
     assert "the noise follows from the seed 3" in shown[0]
 
 
-def test_a_page_without_a_curve_does_not_explain_one(tmp_path):
-    pages = []
-    sites = make_sites(tmp_path, n=4, rounds=4)
-    run_in_memory(
-        sites,
-        tmp_path / "state",
-        lambda peer, part: pages.append(live_page(peer, part, "2026-01-01T00:00:00+00:00")),
-    )
-    assert "it has no curve over all agents to follow" in pages[-1]
-    assert "Averages that come together" not in pages[-1]
-
-
 def test_the_view_on_a_terminal_names_rounds_neighbours_budget_and_who_is_waited_for(tmp_path):
     from rich.console import Console
 

@@ -112,6 +112,13 @@ def test_a_private_run_survives_kills_and_pays_once(private):
         assert sum(charged.values()) >= 15
 
 
+def test_a_report_explains_no_curve_that_it_lacks(private):
+    folders = [file.parent for file in private.files]
+    page = (folders[0] / "results" / "report.html").read_text("utf-8")
+    assert "it has no curve over all agents to follow" in page
+    assert "Averages that come together" not in page
+
+
 def test_five_certificates_verify_and_name_each_other(private):
     folders = [file.parent for file in private.files]
     paths = [folder / "results" / "certificate.json" for folder in folders]
