@@ -4,7 +4,7 @@ import pytest
 from conftest import random_shard
 
 from ppadmm.data import Shard, normalise_rows
-from ppadmm.errors import DataError
+from ppadmm.errors import DataError, SolverError
 from ppadmm.problem import (
     HuberHinge,
     Logistic,
@@ -14,6 +14,7 @@ from ppadmm.problem import (
     Subproblem,
     risk_of,
 )
+from ppadmm.solvers import Warm, solver_named
 
 LOSSES = [
     Logistic(), HuberHinge(0.5), Multinomial(3), OneVsRest(Logistic(), 4),
@@ -124,6 +125,17 @@ def test_single_precision_is_close_and_blocks_change_nothing(loss, monkeypatch):
     np.testing.assert_allclose(cut.value(theta), whole.value(theta), rtol=1e-14)
     np.testing.assert_allclose(cut.hessian(theta[0]), whole.hessian(theta[0]), atol=1e-15)
     np.testing.assert_allclose(cut.gradient(theta, single=True), whole.gradient(theta), atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Multinomial(3)], ids=str)
+def test_a_flag_raised_by_a_product_stops_nothing_and_no_nan_is_certified(loss):
+    """OpenBLAS may raise the flag for nothing; ∞ − ∞ raises it for sure."""
+    sub = problem(loss)
+    nowhere = np.tile([np.inf, -np.inf], 3 * sub.risk.d)[: 3 * sub.risk.d].reshape(3, -1)
+    assert np.isnan(sub.risk.gradient(nowhere, single=True)).any()
+    sub.risk.hessian(nowhere[0], single=True)
+    with pytest.raises(SolverError, match="Nothing was released"):
+        solver_named("newton", sub.risk.d).solve(sub, Warm(nowhere, nowhere), 1e-6)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)

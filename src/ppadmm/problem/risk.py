@@ -72,6 +72,12 @@ class Risk(Protocol):
         """Return a, b such that `gradient` errs by at most a + b‖θ‖ in the Euclidean norm."""
 
 
+unflagged = np.errstate(invalid="ignore")
+"""For matrix products, whose flag means nothing: OpenBLAS's float32 kernels for AVX-512 raise it
+for lanes that they throw away, depending on what the stack held before. A result that is not a
+number certifies nothing, as no comparison with it holds."""
+
+
 class MarginRisk:
     """f(θ) = (1/n) Σ ℓ(θᵀv), v = y·x, over one agent's records.
 
@@ -109,6 +115,7 @@ class MarginRisk:
         ]
         return np.asarray(sum(sums[1:], sums[0]) / self.n)
 
+    @unflagged
     def gradient(self, theta: Array, single: bool = False) -> Array:
         """∇f(θ); (R, d) → (R, d). With `single`, in single precision: quicker, no certificate.
 
@@ -125,6 +132,7 @@ class MarginRisk:
             total += block.T @ self.loss.gradient(block @ points)
         return total.T / self.n
 
+    @unflagged
     def hessian(self, theta: Array, single: bool = False) -> Array:
         """∇²f(θ) at one point; (d,) → (d, d). With `single`, good enough for a metric."""
         self.passes += 1

@@ -17,6 +17,7 @@ from ppadmm.problem.risk import (
     accumulated,
     blocks_of,
     single_precision,
+    unflagged,
     weighted_gram,
 )
 from ppadmm.typing import Array
@@ -56,6 +57,7 @@ class ScoreRisk:
             total += np.minimum(values, clip).sum(axis=0)
         return total / self.n
 
+    @unflagged
     def gradient(self, theta: Array, single: bool = False) -> Array:
         """∇f(Θ); (R, K·d) → (R, K·d)."""
         self.passes += len(theta)
@@ -67,6 +69,7 @@ class ScoreRisk:
             total += block.T @ slopes.reshape(len(codes), -1).astype(points.dtype)
         return np.ascontiguousarray(total.T).reshape(theta.shape) / self.n
 
+    @unflagged
     def hessian(self, theta: Array, single: bool = False) -> Array:
         """∇²f(Θ) at one point; (K·d,) → (K·d, K·d)."""
         self.passes += 1
