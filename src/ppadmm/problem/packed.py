@@ -1,6 +1,6 @@
 """Records laid out for the compiled kernel: few bytes, read in order, in blocks."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, cast
@@ -13,8 +13,12 @@ from ppadmm.problem.kernels import compiled, width_of
 from ppadmm.problem.losses import Loss
 from ppadmm.typing import Array
 
-ROWS, FEWEST_ROWS, BLOCK_BYTES = 128, 16, 8192
-"""Records in a block: their numbers are read twice, and stay in the first-level cache meanwhile."""
+ROWS, FEWEST_ROWS, BLOCK_BYTES = 512, 16, 32768
+"""Records in a block: their numbers are read twice, and stay in the cache meanwhile."""
+
+CACHED, STREAMED_BLOCK_BYTES = 4 << 20, 8192
+"""More bytes of numbers than this come from memory: smaller blocks, as the next is fetched while
+one is computed with."""
 
 SMALL, FEW_ROWS = 1024, 32
 """A shard with fewer records is laid out together with others, in smaller blocks."""
@@ -140,19 +144,19 @@ class Packed:
     @cached_property
     def double(self) -> tuple[Any, ...]:
         """The records as the compiled functions take them."""
-        return self._records(np.float64, np.int64)
+        return self._records(np.float64, np.int64, lambda blocks: blocks)
 
     @cached_property
     def single(self) -> tuple[Any, ...]:
-        """The same in single precision."""
-        return self._records(np.float32, np.int32)
+        """The same in single precision, twice as many records to a block."""
+        return self._records(np.float32, np.int32, _paired)
 
-    def _records(self, real: Any, whole: Any) -> tuple[Any, ...]:
+    def _records(self, real: Any, whole: Any, blocks: Callable[[Any], Any]) -> tuple[Any, ...]:
         t = self.tables
         return (
-            self.numeric.astype(real, copy=False),
-            self.codes,
-            self.scale.astype(real, copy=False),
+            blocks(self.numeric.astype(real, copy=False)),
+            blocks(self.codes),
+            blocks(self.scale[:, None].astype(real, copy=False))[:, 0],
             np.empty(0, whole),  # for its type: scratch of that type is each call's own
             self.places,
             t.hot,
@@ -231,9 +235,19 @@ def _values(X: Coded, rows: Any, feature: int) -> Any:
 
 def _rows(numbers: int, counts: Sequence[int]) -> int:
     """Return how many records a block has, each with so many numbers: a power of two."""
-    most = ROWS if max(counts) >= SMALL else FEW_ROWS
-    fitting = 1 << (BLOCK_BYTES // (8 * max(numbers, 1))).bit_length() - 1
+    most, row = ROWS if max(counts) >= SMALL else FEW_ROWS, 8 * max(numbers, 1)
+    block = BLOCK_BYTES if max(counts) * row <= CACHED else STREAMED_BLOCK_BYTES
+    fitting = 1 << (block // row).bit_length() - 1
     return min(max(fitting, FEWEST_ROWS), most)
+
+
+def _paired(blocks: Any) -> Any:
+    """(b, p, B) → (⌈b/2⌉, p, 2B): two blocks side by side; one of 0 makes their number even."""
+    if len(blocks) % 2:
+        blocks = np.concatenate([blocks, np.zeros_like(blocks[:1])])
+    b, p, B = blocks.shape
+    pairs = blocks.reshape(b // 2, 2, p, B).transpose(0, 2, 1, 3)
+    return np.ascontiguousarray(pairs).reshape(b // 2, p, 2 * B)
 
 
 def _blocks(columns: Any, counts: Sequence[int], rows: int) -> list[Any]:

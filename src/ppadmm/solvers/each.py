@@ -5,6 +5,7 @@ Every row has an inverse Hessian of its own, as in `single`; no row waits for an
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -38,7 +39,7 @@ class Everyone:
         """The loss of one record."""
         return self.risks[0].loss
 
-    @property
+    @cached_property
     def rounding_terms(self) -> tuple[Array, Array]:
         """a, b (R,) of the bound a + b‖θ‖ of every row."""
         terms = np.array([risk.rounding_terms for risk in self.risks])
