@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,10 @@ import pytest
 from ppadmm import RunSpec, train
 from ppadmm.cli.common import size
 from ppadmm.data import Categorical, Label, Numeric, Schema, stream
-from ppadmm.errors import InputError
+from ppadmm.errors import BudgetError, InputError, LedgerError
+from ppadmm.experiments.booked import Booking
+from ppadmm.privacy import Budget
+from ppadmm.privacy.sqlite_ledger import SqliteLedger
 from ppadmm.problem import MarginRisk, StreamedRisk
 from ppadmm.reports.command import command as command_of
 
@@ -275,3 +279,43 @@ def test_a_finished_run_and_a_failed_one_leave_nothing_behind(tmp_path, monkeypa
     with pytest.raises(InputError, match=r"File 'big.parquet': Column 'c', row 2501: 'zebra'"):
         train(spec)
     assert list(scratch.iterdir()) == []
+
+
+def grant(epsilon=3.0):
+    with SqliteLedger.create(Path("owner.ledger"), "owner") as ledger:
+        ledger.grant("records", Budget(epsilon, 1e-3))
+    return Booking(Path("owner.ledger"), "records")
+
+
+def test_a_ledger_knows_streamed_records_and_takes_an_interrupted_run_up(monkeypatch):
+    spec = {"data": "big.parquet", "schema": "s.toml", **RUN, "seed": None, "epsilon": 1.0}
+    booking = grant()
+    in_memory = train(RunSpec(**spec), booking=booking)
+    streamed = RunSpec(**spec, memory=16 * 10**6)
+
+    class StoppedError(Exception):
+        pass
+
+    def stop(done, _):
+        if done == 3:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        train(streamed, stop, booking=booking)
+    result = train(streamed, booking=replace(booking, resume=True))
+    assert result.statement.private
+    assert result.entry["runs"] == 2
+    assert result.entry["spent"] > in_memory.entry["spent"]
+    with SqliteLedger.open(Path("owner.ledger")) as ledger:
+        assert len(ledger.books.commitments) == 1
+        assert all(run.outcome == "finished" for run in ledger.books.counted("records"))
+    with pytest.raises(BudgetError, match="records"):
+        train(replace(streamed, epsilon=2.5), booking=booking)
+
+
+def test_other_streamed_records_are_not_taken_for_these():
+    spec = RunSpec(data="big.parquet", schema="s.toml", **{**RUN, "seed": None}, memory=16 * 10**6)
+    train(replace(spec, epsilon=1.0), booking=grant())
+    pq.write_table(pa.table(records(seed=1)), "big.parquet")
+    with pytest.raises(LedgerError, match="resumed"):
+        train(replace(spec, epsilon=1.0), booking=Booking(Path("owner.ledger"), "records", True))

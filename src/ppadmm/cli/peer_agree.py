@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ppadmm.cli.common import ALGORITHM_NAMES, Json, interruptible, show
+from ppadmm.cli.common import ALGORITHM_NAMES, Json, interruptible, show, size
 from ppadmm.cli.peer import PeerPath, group, refuse_existing
 from ppadmm.errors import InputError
 
@@ -156,7 +156,8 @@ def peer_records(peer: "PeerFile") -> "Records":
     if not peer.schema:
         raise InputError("peer.toml names no schema; give schema = …")
     data = peer.folder / peer.data if peer.data else None
-    return read_records(data, peer.folder / peer.schema)
+    memory = None if peer.memory is None else size("memory", peer.memory)
+    return read_records(data, peer.folder / peer.schema, memory)
 
 
 def peer_party(peer: "PeerFile", terms: "Agreement", seed: int | None = None) -> "Party":

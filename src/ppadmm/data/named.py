@@ -11,6 +11,7 @@ from ppadmm.data import adult, brazil, synthetic, us
 from ppadmm.data.draft import draft_schema
 from ppadmm.data.schema import Categorical, Schema
 from ppadmm.data.shard import Matrix, Vector
+from ppadmm.data.stamp import Stamp
 from ppadmm.data.tables import SUFFIXES, as_table, read_table
 from ppadmm.errors import DataError, InputError
 
@@ -24,7 +25,7 @@ class Dataset:
     """Encoded records X (n, d), ‖xᵢ‖ ≤ 1, labels y (n,), and how they came to be.
 
     `train_records` of the n are for training and the rest for testing; `table` holds the records
-    before encoding.
+    before encoding, `origin` says which file they were read from.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Dataset:
     schema: Schema
     train_records: int
     table: Any = None
+    origin: Stamp | None = None
 
     def __post_init__(self) -> None:
         if self.n < 2:
@@ -205,8 +207,9 @@ def _load_file(
             f"or give the path of a {', '.join(SUFFIXES)} file."
         )
     _require_label(repr(str(path)), label, schema)
+    stamp = Stamp.of(path) if path.exists() else None
     table = _read(path, schema, [holder] if holder is not None else [])
-    return _dataset(path.name, table, label, schema, drop)
+    return replace(_dataset(path.name, table, label, schema, drop), origin=stamp)
 
 
 def _read(path: Path, schema: Schema | None, text: list[str]) -> Any:

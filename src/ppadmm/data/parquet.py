@@ -4,7 +4,6 @@ The names of columns, the numbers of rows and the dates of the files are looked 
 that is not the same when it has been read as it was then is refused.
 """
 
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from ppadmm.data.columns import column
+from ppadmm.data.stamp import Stamp
 from ppadmm.errors import DataError
 
 SUFFIXES = (".parquet", ".pq")
@@ -26,18 +26,18 @@ READ_AHEAD = 2**16
 
 @dataclass(frozen=True)
 class ParquetFile:
-    """One file as it was found: `stamp` is its size, date and number on the disk."""
+    """One file as it was found."""
 
     path: Path
     rows: int
     names: tuple[str, ...]
-    stamp: tuple[int, int, int]
+    stamp: Stamp
 
     @classmethod
     def found(cls, path: Path) -> "ParquetFile":
         """Look at a file without reading its records."""
         with _named(path):
-            stamp = _stamp(path)
+            stamp = Stamp.of(path)
             footer = pa.parquet.read_metadata(path)
             names = tuple(footer.schema.to_arrow_schema().names)
         return cls(path, footer.num_rows, names, stamp)
@@ -66,24 +66,16 @@ class ParquetFile:
         """Yield (first row, counted from 0; table of ≤ `rows` rows with these columns)."""
         wanted = set(columns)
         names = [name for name in self.names if name.strip() in wanted]
-        self._unchanged()
+        self.stamp.require_same()
         start = 0
         try:
             for table in _read(self.path, names, rows):
                 yield start, table.rename_columns([n.strip() for n in table.column_names])
                 start += table.num_rows
         except DataError:
-            self._unchanged()
+            self.stamp.require_same()
             raise
-        self._unchanged()
-
-    def _unchanged(self) -> None:
-        try:
-            same = _stamp(self.path) == self.stamp
-        except OSError:
-            same = False
-        if not same:
-            raise _changed(self.path)
+        self.stamp.require_same()
 
 
 @dataclass(frozen=True)
@@ -175,17 +167,6 @@ def _visible(folder: Path) -> list[Path]:
 
 def _name(entry: Path) -> str:
     return entry.name if entry.is_dir() else entry.stem
-
-
-def _stamp(path: Path) -> tuple[int, int, int]:
-    status = os.stat(path)  # noqa: PTH116 (Path.stat says the same)
-    return status.st_size, status.st_mtime_ns, status.st_ino
-
-
-def _changed(path: Path) -> DataError:
-    return DataError(
-        f"The file {str(path)!r} changed while it was read; start again when nobody writes to it."
-    )
 
 
 @contextmanager

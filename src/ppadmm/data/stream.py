@@ -7,6 +7,7 @@ is, and each agent's rows go into blocks of a store that keeps what fits and spi
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -128,12 +129,26 @@ class StreamedData:
         plan = _plan(self, partition, agents)
         random = 1 if partition.names_agents else plan.agents
         dealer = Dealer(labels(self.n, random, seed, sizes))
-        writer = Writer(self.schema, plan.agents, self.free)
-        try:
+        with self._writing(plan) as writer:
             for batch in one_ahead(self._batches(plan.columns)):
                 whose = plan.whose(batch, dealer.next(batch.table.num_rows))
                 writer.add(*_encoded(self.schema, batch), whose)
             return writer.streams(plan.dealt)
+
+    def whole(self) -> ShardStream:
+        """Read the files once; all records are one agent's, and none are for testing."""
+        plan = _plan(self, Partition("even"), 1)
+        with self._writing(plan) as writer:
+            for batch in one_ahead(self._batches(plan.columns)):
+                everyone = np.zeros(batch.table.num_rows, dtype=np.int32)
+                writer.add(*_encoded(self.schema, batch), everyone)
+            return writer.first()
+
+    @contextmanager
+    def _writing(self, plan: "Plan") -> Iterator["Writer"]:
+        writer = Writer(self.schema, plan.agents, self.free)
+        try:
+            yield writer
         except BaseException:
             writer.store.close()
             raise
@@ -233,7 +248,12 @@ class Writer:
         test = streams.pop()
         if not any(streams):
             raise DataError("No agent has records to train on.")
-        return Streams(tuple(streams), _some(test), dealt)
+        return Streams(tuple(streams), _some(test, "test"), dealt)
+
+    def first(self) -> ShardStream:
+        """Finish the only agent's last block."""
+        self._flush(0)
+        return _some(self._stream(0), "train")
 
     def _pile(self, k: int, X: Any, y: Vector) -> None:
         if self._piles[k].bytes + _bytes(X) > self._block:
@@ -366,7 +386,7 @@ def _bytes(X: Any) -> int:
     return sum(int(array.nbytes) for array in arrays)
 
 
-def _some(test: ShardStream | None) -> ShardStream:
-    if test is None:
-        raise DataError("There are no records to test on.")
-    return test
+def _some(stream: ShardStream | None, purpose: str) -> ShardStream:
+    if stream is None:
+        raise DataError(f"There are no records to {purpose} on.")
+    return stream

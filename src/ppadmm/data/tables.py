@@ -75,7 +75,12 @@ def _kind(path: Path) -> str:
     name = path.name.lower()
     if not name.endswith(SUFFIXES):
         raise DataError(f"Cannot tell the format of {str(path)!r}; use {', '.join(SUFFIXES)}.")
-    return "csv" if name.endswith((".csv", ".csv.gz")) else "parquet"
+    return "csv" if is_csv(path) else "parquet"
+
+
+def is_csv(path: Path) -> bool:
+    """Whether a file has one of the names of CSV files."""
+    return path.name.lower().endswith((".csv", ".csv.gz"))
 
 
 def _check_file(path: Path) -> None:

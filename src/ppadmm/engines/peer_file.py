@@ -28,6 +28,8 @@ agent = {agent}
 # The records (CSV or Parquet) and their public schema; `ppadmm schema` drafts one. All records of
 # the file are trained on. A site that only listens leaves `data` away.
 data = "data.csv"
+# Records larger than memory: a Parquet file with a cap, or a folder of Parquet files (cap 512MB).
+# memory = "512MB"
 schema = "schema.toml"
 
 # The book of everything that was ever spent on these records, and their name in it:
@@ -100,6 +102,7 @@ class PeerFile:
     name: str
     agent: int
     data: str = ""
+    memory: str | None = None
     schema: str = ""
     agreement: str = ""
     signature: str = "signature.json"
@@ -118,6 +121,8 @@ class PeerFile:
         for what in ("data", "schema", "agreement", "signature", "ledger", "dataset"):
             if not isinstance(getattr(self, what), str):
                 raise InputError(f"Expected {what} to be a text, got {getattr(self, what)!r}.")
+        if self.memory is not None and not isinstance(self.memory, str):
+            raise InputError(f'Expected memory such as "512MB", got {self.memory!r}.')
         if self.status is not None:
             checks.count("status", self.status, at_most=65535)
         for endpoint in (self.endpoint, self.listen):

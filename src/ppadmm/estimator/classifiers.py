@@ -21,11 +21,12 @@ from sklearn.utils.validation import (
 
 from ppadmm.algorithms import recipe_named
 from ppadmm.data import Schema
+from ppadmm.data.fingerprint import row_fingerprint
 from ppadmm.errors import BudgetError, DataError, InputError, PrivacyWarning
 from ppadmm.estimator.encoders import Box, BySchema, Encoder, box, observed_box, target
 from ppadmm.estimator.staging import deal, scene
 from ppadmm.estimator.watch import REGISTER, fitted_steps, refuse_callers
-from ppadmm.experiments.booked import Booking, open_booking, row_fingerprint
+from ppadmm.experiments.booked import Booking, open_booking
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.experiments.train import Played, Prepared, play, statement_of
 from ppadmm.privacy import Tally, accountant

@@ -5,15 +5,12 @@ run costs the data set the worst of its agents; over several runs a record may b
 them, which `ppadmm.privacy.totals` covers.
 """
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from ppadmm.data import Dataset, Schema
+from ppadmm.data import Schema
 from ppadmm.errors import BudgetError
 from ppadmm.experiments.scene import Reservations
 from ppadmm.experiments.spec import RunSpec, Search
@@ -131,29 +128,3 @@ def spec_digest(spec: RunSpec, schema: Schema, search: Search | None = None) -> 
     if search is not None:
         settings["search"] = search.settings()
     return canonical.digest(canonical.dumps({**settings, "schema": schema.digest()}))
-
-
-def fingerprint(data: Dataset) -> bytes:
-    """Return SHA-256 of the records as they came, whatever the schema.
-
-    Columns in order of their names, each as text; of records that came encoded, the encoding.
-    """
-    if data.table is None:
-        return row_fingerprint([(data.X, data.y)])
-    found = hashlib.sha256()
-    for name in sorted(data.table.column_names):
-        found.update(canonical.dumps([name, _texts(data.table[name])]))
-    return found.digest()
-
-
-def row_fingerprint(parts: Sequence[tuple[Any, Any]]) -> bytes:
-    """Return SHA-256 of encoded records (X, y), part by part."""
-    found = hashlib.sha256()
-    for X, y in parts:
-        found.update((X if isinstance(X, np.ndarray) else X.toarray()).tobytes())
-        found.update(y.tobytes())
-    return found.digest()
-
-
-def _texts(column: Any) -> list[str | None]:
-    return [None if value is None else str(value) for value in column.to_pylist()]

@@ -16,7 +16,7 @@ from ppadmm.engines.peer_store import Store
 from ppadmm.engines.peer_view import Teller
 from ppadmm.engines.transport import Transport
 from ppadmm.errors import BudgetError
-from ppadmm.experiments.booked import Booked, fingerprint
+from ppadmm.experiments.booked import Booked
 from ppadmm.experiments.site import Party
 from ppadmm.experiments.site_statement import disclosure_of, statement_of
 from ppadmm.privacy import Budget, MemoryLedger, Tally, accountant
@@ -155,17 +155,13 @@ def _booked(setting: Setting, ledger: SqliteLedger, name: str) -> Booked:
     """Find this agreement's run: a new one, one to go on with, or one that is over."""
     digest = setting.party.agreement.digest
     runs = [run for run in ledger.books.counted(name) if run.body["spec"] == digest]
-    return Booked(ledger, name, _fingerprint(setting), digest, resume=bool(runs))
-
-
-def _fingerprint(setting: Setting) -> bytes:
-    data = setting.party.records.data
-    return b"no records" if data is None else fingerprint(data)
+    return Booked(ledger, name, setting.party.records.fingerprint, digest, resume=bool(runs))
 
 
 def _name(setting: Setting, ledger: SqliteLedger) -> str:
-    data = setting.party.records.data
-    return ledger.name_of(_fingerprint(setting)) or Path(data.name if data else "none").stem
+    records = setting.party.records
+    name = records.data.name if records.data else "none"
+    return ledger.name_of(records.fingerprint) or Path(name).stem
 
 
 def _simulation(setting: Setting) -> SqliteLedger:

@@ -11,7 +11,8 @@ import numpy as np
 from ppadmm.agent import Agent
 from ppadmm.agreement import Agreement
 from ppadmm.algorithms import Algorithm, Site, recipe_named
-from ppadmm.data import Dataset, Schema, load, shards
+from ppadmm.data import Dataset, Schema, StreamedData, load, open_stream, shards
+from ppadmm.data.fingerprint import fingerprint
 from ppadmm.errors import DataError, InputError
 from ppadmm.noise import SecureNoise, SeededNoise
 from ppadmm.privacy import Charge, Ledger, Tally
@@ -25,20 +26,42 @@ class Records:
     """A site's own records, or none at a site that only listens; `schema` is public."""
 
     schema: Schema
-    data: Dataset | None
+    data: Dataset | StreamedData | None
 
     @property
     def n(self) -> int:
         """How many there are; all are trained on."""
         return 0 if self.data is None else self.data.n
 
+    @cached_property
+    def fingerprint(self) -> bytes:
+        """What a ledger knows them by."""
+        return b"no records" if self.data is None else fingerprint(self.data)
 
-def read_records(data: Path | None, schema: Path) -> Records:
-    """Read a site's records with their public schema."""
+    def risk(self, parameters: int, loss: Loss) -> Risk:
+        """Return what reads them."""
+        data = self.data
+        if data is None:
+            return NoRecords(parameters, loss)
+        if isinstance(data, StreamedData):
+            return risk_over(data.whole(), loss)
+        whole = shards(data.X, data.y, [np.arange(data.n)], self.schema.classes)
+        return risk_over(whole[0], loss)
+
+
+def read_records(data: Path | None, schema: Path, memory: int | None = None) -> Records:
+    """Read a site's records with their public schema; with `memory`, or in a folder, stream them.
+
+    `memory` is the cap in bytes.
+    """
     public = Schema.from_toml(schema)
-    if data is not None and not data.is_file():
+    if data is None:
+        return Records(public, None)
+    if not data.exists():
         raise DataError(f"There are no records at {str(data)!r}; give their file as data = …")
-    return Records(public, None if data is None else load(data, schema=public))
+    if memory is not None or data.is_dir():
+        return Records(public, open_stream(str(data), public, memory))
+    return Records(public, load(data, schema=public))
 
 
 class _Counted(NoRecords):
@@ -157,11 +180,7 @@ class Party:
     @cached_property
     def risk(self) -> Risk:
         """What reads this site's records."""
-        data = self.records.data
-        if data is None:
-            return NoRecords(self.parameters, self.loss)
-        whole = shards(data.X, data.y, [np.arange(data.n)], self.records.schema.classes)
-        return risk_over(whole[0], self.loss)
+        return self.records.risk(self.parameters, self.loss)
 
     def rule(self, number: int | None = None) -> Algorithm[Any]:
         """Return this site's algorithm, or another party's as far as it is public: its noise."""

@@ -11,9 +11,10 @@ import numpy as np
 from ppadmm import __version__
 from ppadmm.algorithms import Settings, recipe_named
 from ppadmm.data import Dataset, Partition, Schema, StreamedData, load, open_stream
+from ppadmm.data.fingerprint import fingerprint
 from ppadmm.engines import local
 from ppadmm.errors import InputError
-from ppadmm.experiments.booked import Booked, Booking, fingerprint, open_booking
+from ppadmm.experiments.booked import Booked, Booking, open_booking
 from ppadmm.experiments.held_out import judge, largest_share, records_in
 from ppadmm.experiments.history import figures_by_round
 from ppadmm.experiments.metrics import Metrics
@@ -226,11 +227,6 @@ def book_run(
     search: Search | None = None,
 ) -> Booked:
     """Open the ledger that a run, or a whole search, is to be charged to."""
-    if isinstance(opened, StreamedData):
-        raise InputError(
-            f"{opened.name!r} is streamed, and a ledger cannot name what it does not read whole; "
-            "leave out --ledger or --memory."
-        )
     return open_booking(
         booking,
         prepared.spec,
