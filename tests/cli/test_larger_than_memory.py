@@ -15,7 +15,7 @@ import pytest
 
 from ppadmm import RunSpec, train
 from ppadmm.cli.common import size
-from ppadmm.data import Categorical, Label, Numeric, Schema, stream
+from ppadmm.data import Categorical, Label, Numeric, Schema, blocks, stream
 from ppadmm.errors import BudgetError, InputError, LedgerError
 from ppadmm.experiments.booked import Booking
 from ppadmm.privacy import Budget
@@ -51,8 +51,8 @@ def _files(_elsewhere):
 @pytest.fixture
 def spilled(monkeypatch):
     """Keep nothing in memory and make small batches and blocks."""
-    monkeypatch.setattr(stream, "KEPT", 0.0)
-    monkeypatch.setattr(stream, "BLOCK", 4_000)
+    monkeypatch.setattr(blocks, "KEPT", 0.0)
+    monkeypatch.setattr(blocks, "BLOCK", 4_000)
     monkeypatch.setattr(stream, "BATCH_ROWS", 160)
 
 
@@ -240,8 +240,8 @@ def test_memory_stays_under_the_cap_whatever_the_row_groups():
 
 WAITING = """
 import sys, time
-from ppadmm.data import Partition, Schema, open_stream, stream
-stream.KEPT = 0.0
+from ppadmm.data import Partition, Schema, blocks, open_stream
+blocks.KEPT = 0.0
 data = open_stream("big.parquet", Schema.from_toml("s.toml"))
 streams = data.deal(Partition(), 2, 0)
 print(sum(ticket.length for part in streams.parts for ticket in part.tickets), flush=True)

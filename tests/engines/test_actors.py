@@ -10,17 +10,20 @@ from collections import Counter
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from conftest import assert_alike
 from processes import descendants, name_of
 
 from ppadmm.agent import Agent
+from ppadmm.data import Label, Numeric, Schema
 from ppadmm.engines import actors, local
 from ppadmm.engines.actors import Host, Journal
 from ppadmm.engines.cluster import Home
 from ppadmm.errors import BudgetError, InfeasibleError, InputError, ProtocolError, WorkerError
 from ppadmm.experiments import train
-from ppadmm.experiments.roles import roles
+from ppadmm.experiments.roles import Portion, roles
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.experiments.train import run
 from ppadmm.noise import Key, SecureNoise, SeededNoise
@@ -294,6 +297,54 @@ def test_actors_that_are_killed_are_taken_up_where_they_were(ray_cluster, tmp_pa
     assert there.statement.private == (seed is None)
     assert list((tmp_path / "kept").iterdir()) == []
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.fixture
+def streamed(tmp_path):
+    """A spec of two Parquet files that every process reads for itself."""
+    rng = np.random.default_rng(0)
+    schema = Schema((Numeric("x", 0, 1), Numeric("z", 0, 1)), Label("y", ("yes",), ("no",)))
+    (tmp_path / "s.toml").write_text(schema.to_toml())
+    (tmp_path / "records").mkdir()
+    for name, n in (("north", 1100), ("south", 1500)):
+        x, z = rng.random(n), rng.random(n)
+        y = np.where(x + 0.2 * rng.standard_normal(n) > 0.5, "yes", "no")
+        pq.write_table(pa.table({"x": x, "z": z, "y": y}), tmp_path / f"records/{name}.parquet")
+    return RunSpec(
+        data=str(tmp_path / "records"), schema=str(tmp_path / "s.toml"), partition="files",
+        graph="complete", rounds=4, epsilon=2.0, seed=1, memory=20 * 10**6,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("algorithm", ["pp", "centralised"])
+def test_streams_are_read_by_the_actors_that_need_them(ray_cluster, streamed, algorithm):
+    spec = replace(streamed, algorithm=algorithm)
+    killed = []
+
+    def kill(done, of):
+        if done == 2 and algorithm == "pp":
+            killed.append(min(actor_processes()))
+            os.kill(killed[0], signal.SIGKILL)
+
+    here, there = train.train(spec), train.train(spec, kill, engine=actors.run)
+    np.testing.assert_array_equal(there.trace.releases, here.trace.releases)
+    np.testing.assert_array_equal(there.model, here.model)
+    assert there.statement == here.statement
+    assert there.spent == here.spent
+    assert len(killed) == (algorithm == "pp")
+
+
+def test_no_streamed_record_is_sent(streamed):
+    prepared = train.prepare(streamed)
+    own = [replace(prepared.settings, budgets=(budget,)) for budget in prepared.spec.budgets]
+    sent = roles(prepared.scene, "pp", own, 1, True)
+    assert [type(role.part) for role in sent] == [Portion, Portion]
+    assert all(len(pickle.dumps(role)) < 5_000 for role in sent)
+    for i, role in enumerate(pickle.loads(pickle.dumps(sent))):
+        mine, theirs = role.site().risk.stream, prepared.scene.parts[i]
+        for a, b in zip(mine.blocks(), theirs.blocks(), strict=True):
+            np.testing.assert_array_equal(a.X, b.X)
+    prepared.scene.close()
 
 
 def test_what_cannot_be_calibrated_is_refused_in_the_same_words(ray_cluster):

@@ -7,9 +7,9 @@ import pytest
 from conftest import random_shard
 
 from ppadmm.data import Deal, Numeric, Schema
+from ppadmm.data.blocks import Writer
 from ppadmm.data.schema import Classes, Label
 from ppadmm.data.store import Spilled
-from ppadmm.data.stream import Writer
 from ppadmm.errors import DataError
 from ppadmm.problem import HuberHinge, Logistic, Multinomial, OneVsRest, risk_of, risk_over
 

@@ -5,6 +5,7 @@
 Everything after a `Shard` may trust that ‖x‖ ≤ 1 and that y is one of the classes.
 """
 
+from ppadmm.data.blocks import ShardStream, joined
 from ppadmm.data.draft import draft_schema
 from ppadmm.data.encode import normalise_rows
 from ppadmm.data.named import NAMES, SOURCES, Dataset, Source, data_folder, load
@@ -21,7 +22,7 @@ from ppadmm.data.partition import (
 )
 from ppadmm.data.schema import Categorical, Classes, Label, Numeric, Schema, Target
 from ppadmm.data.shard import Matrix, Shard, Vector
-from ppadmm.data.stream import MEMORY, ShardStream, StreamedData, joined, open_stream
+from ppadmm.data.stream import MEMORY, Dealing, StreamedData, open_stream
 from ppadmm.data.suggest import suggest_schema
 from ppadmm.data.tables import as_table, read_table
 
@@ -33,6 +34,7 @@ __all__ = [
     "Classes",
     "Dataset",
     "Deal",
+    "Dealing",
     "Label",
     "Matrix",
     "Numeric",

@@ -6,21 +6,19 @@ The files are read once, a batch at a time. Every batch is encoded and checked a
 is, and each agent's rows go into blocks of a store that keeps what fits and spills the rest.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
-from scipy.sparse import issparse, vstack
 
+from ppadmm.data.blocks import ShardStream, Streams, Writer
 from ppadmm.data.dealing import Dealer, Labels, labels
 from ppadmm.data.parquet import Group, ParquetFile, find_groups, placed
 from ppadmm.data.partition import (
     Deal,
-    Indices,
     Partition,
     agents_in_order,
     by_column_codes,
@@ -28,74 +26,15 @@ from ppadmm.data.partition import (
     seen_values,
 )
 from ppadmm.data.schema import Schema
-from ppadmm.data.shard import Matrix, Shard, Vector, scale_rows
-from ppadmm.data.store import Store, Ticket, one_ahead
+from ppadmm.data.shard import Matrix, Vector
+from ppadmm.data.store import one_ahead
 from ppadmm.errors import DataError, InputError
 
 MEMORY = 512 * 10**6
 LEAST_MEMORY = 12 * 10**6
-BLOCK = 2**20
-"""Bytes of a block: small enough to stay in a core's own cache while it is worked on."""
 BATCH_ROWS = 2**16
-KEPT, ENCODING, PILES = 0.35, 0.125, 0.1
-"""Shares of the cap: blocks that stay in memory, a batch being encoded, unfinished blocks."""
-
-
-@dataclass(frozen=True)
-class SignedShard(Shard):
-    """Records of two classes as v = y·x with label +1: the same to every loss of a margin."""
-
-    def signed(self) -> Matrix:
-        """V, without a copy."""
-        return self.X
-
-
-@dataclass(frozen=True)
-class ShardStream:
-    """One organisation's records in blocks, each a `Shard` with all of its guarantees.
-
-    `counts` says how many records each class has. A `signed` stream has blocks of `SignedShard`.
-    """
-
-    store: Store
-    tickets: tuple[Ticket[Shard], ...]
-    counts: NDArray[np.int64]
-    d: int
-    signed: bool = False
-
-    @property
-    def n(self) -> int:
-        """Number of records."""
-        return int(self.counts.sum())
-
-    @property
-    def classes(self) -> int:
-        """Number of classes K."""
-        return len(self.counts)
-
-    def blocks(self) -> Iterator[Shard]:
-        """Yield every block; one is valid until the next is asked for."""
-        return self.store.stream(self.tickets)
-
-    def close(self) -> None:
-        """Delete the records of all streams of the same store."""
-        self.store.close()
-
-
-def joined(streams: Sequence[ShardStream]) -> ShardStream:
-    """Return the records of several streams of one store as one."""
-    tickets = tuple(ticket for stream in streams for ticket in stream.tickets)
-    counts = np.sum([stream.counts for stream in streams], axis=0)
-    return replace(streams[0], tickets=tickets, counts=counts)
-
-
-@dataclass(frozen=True)
-class Streams:
-    """A data set dealt: a stream for every agent, None for one without records, and a test set."""
-
-    parts: tuple[ShardStream | None, ...]
-    test: ShardStream
-    dealt: Deal
+ENCODING = 0.125
+"""Share of the cap: a batch being encoded."""
 
 
 @dataclass(frozen=True)
@@ -127,27 +66,48 @@ class StreamedData:
     ) -> Streams:
         """Read the files once and deal the records, four fifths for training."""
         plan = _plan(self, partition, agents)
-        random = 1 if partition.names_agents else plan.agents
-        dealer = Dealer(labels(self.n, random, seed, sizes))
-        with self._writing(plan) as writer:
-            for batch in one_ahead(self._batches(plan.columns)):
-                whose = plan.whose(batch, dealer.next(batch.table.num_rows))
-                writer.add(*_encoded(self.schema, batch), whose)
+        with self._written(plan, self._dealt(plan, partition, seed, sizes)) as writer:
             return writer.streams(plan.dealt)
+
+    def part(
+        self,
+        numbers: Collection[int],
+        partition: Partition,
+        agents: int,
+        seed: int,
+        sizes: Sequence[int] | None = None,
+    ) -> ShardStream:
+        """Deal in the same way, but keep only the records of these agents, as one stream."""
+        plan = _plan(self, partition, agents)
+        whose, nobody = self._dealt(plan, partition, seed, sizes), plan.agents + 1
+
+        def own(batch: "Batch") -> Labels:
+            dealt = whose(batch)
+            return np.where(np.isin(dealt, list(numbers)), dealt, nobody).astype(np.int32)
+
+        with self._written(plan, own) as writer:
+            return writer.of(numbers)
 
     def whole(self) -> ShardStream:
         """Read the files once; all records are one agent's, and none are for testing."""
         plan = _plan(self, Partition("even"), 1)
-        with self._writing(plan) as writer:
-            for batch in one_ahead(self._batches(plan.columns)):
-                everyone = np.zeros(batch.table.num_rows, dtype=np.int32)
-                writer.add(*_encoded(self.schema, batch), everyone)
-            return writer.first()
+        with self._written(plan, lambda batch: np.zeros(batch.table.num_rows, np.int32)) as writer:
+            return writer.of([0])
+
+    def _dealt(
+        self, plan: "Plan", partition: Partition, seed: int, sizes: Sequence[int] | None
+    ) -> "Whose":
+        random = 1 if partition.names_agents else plan.agents
+        dealer = Dealer(labels(self.n, random, seed, sizes))
+        return lambda batch: plan.whose(batch, dealer.next(batch.table.num_rows))
 
     @contextmanager
-    def _writing(self, plan: "Plan") -> Iterator["Writer"]:
+    def _written(self, plan: "Plan", whose: "Whose") -> Iterator["Writer"]:
+        """Read the files into a writer; its store goes if anything fails."""
         writer = Writer(self.schema, plan.agents, self.free)
         try:
+            for batch in one_ahead(self._batches(plan.columns)):
+                writer.add(*_encoded(self.schema, batch), whose(batch))
             yield writer
         except BaseException:
             writer.store.close()
@@ -176,6 +136,29 @@ class Batch:
     def placed(self) -> Any:
         """Name the file and the row in every error."""
         return placed(self.file, self.start, self.columns)
+
+
+Whose = Callable[[Batch], Labels]
+"""Who holds the rows of a batch."""
+
+
+@dataclass(frozen=True)
+class Dealing:
+    """How streamed files were dealt: the same again wherever the files can be read."""
+
+    data: StreamedData
+    partition: Partition
+    agents: int
+    seed: int
+    sizes: tuple[int, ...] | None = None
+
+    def streams(self) -> Streams:
+        """Read everybody's records."""
+        return self.data.deal(self.partition, self.agents, self.seed, self.sizes)
+
+    def part(self, numbers: Collection[int]) -> ShardStream:
+        """Read the records of these agents."""
+        return self.data.part(numbers, self.partition, self.agents, self.seed, self.sizes)
 
 
 def open_stream(path: str, schema: Schema | None, memory: int | None = None) -> StreamedData:
@@ -209,74 +192,6 @@ def batch_rows(schema: Schema, memory: int) -> int:
     entries = len(schema.columns) + 1
     stored = 2 * entries if schema.is_sparse() else schema.dimension
     return int(np.clip(ENCODING * memory / (8 * (4 * stored + 16 * entries)), 16, BATCH_ROWS))
-
-
-@dataclass
-class Pile:
-    """Rows of one agent that are not a whole block yet."""
-
-    X: list[Any] = field(default_factory=list)
-    y: list[Vector] = field(default_factory=list)
-    bytes: int = 0
-
-
-class Writer:
-    """Puts encoded rows into blocks; the last stream is the test set."""
-
-    def __init__(self, schema: Schema, agents: int, memory: int) -> None:
-        self.store = Store(int(KEPT * memory))
-        self._schema = schema
-        self._block = int(min(BLOCK, PILES * memory / (agents + 1)))
-        self._signed = [schema.classes == 2] * agents + [False]
-        self._piles = [Pile() for _ in self._signed]
-        self._tickets: list[list[Ticket[Shard]]] = [[] for _ in self._signed]
-        self._counts = np.zeros((agents + 1, schema.classes), dtype=np.int64)
-
-    def add(self, X: Matrix, y: Vector, whose: Labels) -> None:
-        """Add row i to the pile of `whose[i]`; labels beyond the piles are nobody's."""
-        order = np.argsort(whose, kind="stable")
-        ends = np.searchsorted(whose[order], np.arange(len(self._piles) + 1))
-        for k in np.flatnonzero(np.diff(ends)):
-            for rows in _cut(order[ends[k] : ends[k + 1]], X, self._block):
-                self._pile(int(k), X[rows], y[rows])
-
-    def streams(self, dealt: Deal) -> Streams:
-        """Finish the last blocks."""
-        for k in range(len(self._piles)):
-            self._flush(k)
-        streams = [self._stream(k) for k in range(len(self._piles))]
-        test = streams.pop()
-        if not any(streams):
-            raise DataError("No agent has records to train on.")
-        return Streams(tuple(streams), _some(test, "test"), dealt)
-
-    def first(self) -> ShardStream:
-        """Finish the only agent's last block."""
-        self._flush(0)
-        return _some(self._stream(0), "train")
-
-    def _pile(self, k: int, X: Any, y: Vector) -> None:
-        if self._piles[k].bytes + _bytes(X) > self._block:
-            self._flush(k)
-        pile = self._piles[k]
-        pile.X.append(X)
-        pile.y.append(y)
-        pile.bytes += _bytes(X)
-
-    def _flush(self, k: int) -> None:
-        pile, self._piles[k] = self._piles[k], Pile()
-        if not pile.X:
-            return
-        X: Any = vstack(pile.X, format="csr") if issparse(pile.X[0]) else np.vstack(pile.X)
-        shard = Shard(X, np.concatenate(pile.y), self._schema.classes)
-        self._counts[k] += np.bincount(shard.codes(), minlength=shard.classes)
-        self._tickets[k].append(self.store.put(_stored(shard, self._signed[k])))
-
-    def _stream(self, k: int) -> ShardStream | None:
-        if not self._tickets[k]:
-            return None
-        d, signed = self._schema.dimension, self._signed[k]
-        return ShardStream(self.store, tuple(self._tickets[k]), self._counts[k], d, signed)
 
 
 @dataclass(frozen=True)
@@ -358,35 +273,3 @@ def _seen(data: StreamedData, name: str) -> tuple[str, ...]:
 def _encoded(schema: Schema, batch: Batch) -> tuple[Matrix, Vector]:
     with batch.placed():
         return schema.encode(batch.table)
-
-
-def _stored(shard: Shard, signed: bool) -> Shard:
-    """Return a checked shard as risks read it fastest: signed for a margin, column-major."""
-    X = scale_rows(shard.X, shard.y) if signed else shard.X
-    y = np.ones_like(shard.y) if signed else shard.y
-    kept = object.__new__(SignedShard if signed else Shard)
-    # Nothing to check again: the norms and the labels are those of `shard`.
-    for name, value in {**vars(shard), "X": _column_major(X), "y": y}.items():
-        object.__setattr__(kept, name, value)
-    return kept
-
-
-def _column_major(X: Matrix) -> Matrix:
-    return np.asfortranarray(X) if isinstance(X, np.ndarray) else X
-
-
-def _cut(rows: Indices, X: Matrix, block: int) -> list[Indices]:
-    """Cut rows into pieces of about a block's bytes."""
-    each = _bytes(X) / X.shape[0]
-    return np.array_split(rows, min(len(rows), 1 + int(len(rows) * each / block)))
-
-
-def _bytes(X: Any) -> int:
-    arrays = (X,) if isinstance(X, np.ndarray) else (X.data, X.indices, X.indptr)
-    return sum(int(array.nbytes) for array in arrays)
-
-
-def _some(stream: ShardStream | None, purpose: str) -> ShardStream:
-    if stream is None:
-        raise DataError(f"There are no records to {purpose} on.")
-    return stream

@@ -1,15 +1,24 @@
 """What an agent needs to start elsewhere: a value that pickles, with its own records only."""
 
+import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, Site, recipe_named
-from ppadmm.data import Shard, ShardStream
+from ppadmm.data import Dealing, Shard, ShardStream
 from ppadmm.engines.actors import Around
 from ppadmm.experiments.scene import Scene, cast
 from ppadmm.noise import NoiseSource, SecureNoise, SeededNoise
 from ppadmm.problem import Loss, NoRecords, Risk, risk_over
+
+
+@dataclass(frozen=True)
+class Portion:
+    """Some agents' part of streamed files, read by the process that needs it."""
+
+    dealing: Dealing
+    numbers: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -21,7 +30,7 @@ class Role:
     agents: int
     neighbours: tuple[int, ...]
     neighbour_degrees: tuple[int, ...]
-    part: Shard | ShardStream | None
+    part: Shard | Portion | None
     parameters: int
     loss: Loss
     settings: Settings
@@ -40,7 +49,7 @@ class Role:
         risk: Risk = (
             NoRecords(self.parameters, self.loss)
             if self.part is None
-            else risk_over(self.part, self.loss)
+            else risk_over(_opened(self.part), self.loss)
         )
         return Site(self.agent, self.agents, self.neighbours, risk, self.neighbour_degrees)
 
@@ -50,7 +59,7 @@ def roles(
 ) -> list[Role]:
     """Return every agent's role, or one with all records if the algorithm pools them."""
     pooled = recipe_named(algorithm).pooled
-    parts = [scene.pooled()] if pooled else scene.parts
+    parts = [_pooled(scene)] if pooled else _parts(scene)
     near = [()] if pooled else [tuple(scene.graph.neighbours(i)) for i in range(len(parts))]
     return [
         Role(
@@ -68,3 +77,25 @@ def roles(
         )
         for i, (part, own) in enumerate(zip(parts, settings, strict=True))
     ]
+
+
+def _opened(part: Shard | Portion) -> Shard | ShardStream:
+    return part.dealing.part(part.numbers) if isinstance(part, Portion) else part
+
+
+def _parts(scene: Scene) -> list[Shard | Portion | None]:
+    """Return what goes to every agent: its records, or where it reads them itself."""
+    return [_sent(scene, part, (i,)) for i, part in enumerate(scene.parts)]
+
+
+def _pooled(scene: Scene) -> Shard | Portion | None:
+    holders = tuple(i for i, part in enumerate(scene.parts) if part is not None)
+    return _sent(scene, scene.pooled(), holders)
+
+
+def _sent(
+    scene: Scene, part: Shard | ShardStream | None, numbers: tuple[int, ...]
+) -> Shard | Portion | None:
+    if isinstance(part, ShardStream):
+        return Portion(typing.cast(Dealing, scene.dealing), numbers)
+    return part

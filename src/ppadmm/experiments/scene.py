@@ -12,6 +12,7 @@ from ppadmm.algorithms.defaults import Plan, Sizes
 from ppadmm.data import (
     Dataset,
     Deal,
+    Dealing,
     Partition,
     Schema,
     Shard,
@@ -38,7 +39,8 @@ Book: TypeAlias = Callable[[Reservations], Sequence[Ledger]]
 class Scene:
     """Who holds what, who talks to whom, and what models are judged on.
 
-    An agent that only listens has no part. `test` is None where nothing is held out.
+    An agent that only listens has no part. `test` is None where nothing is held out. `dealing` says
+    how streamed files were dealt, so that another process can do it again.
     """
 
     schema: Schema
@@ -47,6 +49,7 @@ class Scene:
     test: HeldOut | None
     loss: Loss
     dealt: Deal
+    dealing: Dealing | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -183,9 +186,11 @@ def _stage_streams(
     records: Sequence[int] | None,
     partition: str,
 ) -> Scene:
-    streams = data.deal(Partition.parse(partition), agents, seed, records)
+    sizes = None if records is None else tuple(records)
+    dealing = Dealing(data, Partition.parse(partition), agents, seed, sizes)
+    streams = dealing.streams()
     network = graph_from(graph, len(streams.parts), seed)
-    return Scene(data.schema, network, streams.parts, streams.test, loss, streams.dealt)
+    return Scene(data.schema, network, streams.parts, streams.test, loss, streams.dealt, dealing)
 
 
 def cast(

@@ -207,8 +207,6 @@ def train(
     if booking is not None and engine is not None:
         raise InputError("A ledger needs all agents in this process; leave out the engine.")
     opened = open_data(spec, data)
-    if engine is not None and isinstance(opened, StreamedData):
-        raise InputError(f"{opened.name!r} is streamed, which works in this process only.")
     prepared = prepare_opened(spec, opened, data)
     try:
         if booking is None:

@@ -5,8 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
+from ppadmm.data.blocks import ShardStream
 from ppadmm.data.shard import Shard
-from ppadmm.data.stream import ShardStream
 from ppadmm.errors import DataError
 from ppadmm.problem.losses import Loss
 from ppadmm.problem.risk import Risk, accumulated
