@@ -1,17 +1,18 @@
-"""What records are known by in a ledger: SHA-256 of all their columns, whatever the schema.
+"""What records are known by in a ledger: SHA-256 of the cells of all their columns.
 
-A table may come in pieces of any size. The columns are taken in the order of their names, every
-value as text; of a CSV file the cells as they stand there, as what is missing or a number is for
-the schema to say.
+A cell is nothing, a number or a text, by its own account: "01", 1 and 1.0 are the same number,
+wherever they stand, and NaN, null and an empty text are nothing. So a CSV file, the same as Parquet
+and as a data frame are the same records, whatever a schema makes of them. A table may come in
+pieces of any size.
 """
 
 import hashlib
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 
 from ppadmm.data.named import Dataset
@@ -19,23 +20,23 @@ from ppadmm.data.stamp import Stamp
 from ppadmm.data.stream import StreamedData
 from ppadmm.data.tables import is_csv
 
-MISSING = 2**32 - 1
-"""Stands in place of a length."""
+NUMBER, TEXT = b"n", b"t"
+"""What a cell begins with."""
+NUMBERS = np.dtype([("kind", "S1"), ("value", "<f8")])
 BATCH_ROWS = 2**14
 
 
 class Column:
-    """A hash of the lengths of a column's texts and one of their bytes: no cut shows in them."""
+    """A hash of the lengths of a column's cells and one of their bytes: no cut shows in them."""
 
     def __init__(self) -> None:
         self._lengths, self._bytes = hashlib.sha256(), hashlib.sha256()
 
     def add(self, values: Any) -> None:
         """Take the next values, a chunk of an Arrow column."""
-        texts = _texts(values)
-        lengths = pc.binary_length(texts).fill_null(MISSING)
-        self._lengths.update(lengths.to_numpy(zero_copy_only=False).astype("<u4").tobytes())
-        self._bytes.update(_content(texts.drop_null()))
+        lengths, content = _numbers(values) if _is_number(values.type) else _texts(values)
+        self._lengths.update(lengths.astype("<u4").tobytes())
+        self._bytes.update(content)
 
     def digest(self) -> bytes:
         """Return both hashes."""
@@ -57,9 +58,9 @@ def table_fingerprint(pieces: Iterable[Any]) -> bytes:
     """Return SHA-256 of a table that comes in pieces."""
     columns: dict[tuple[str, int], Column] = {}
     for piece in pieces:
-        for j, name in enumerate(piece.column_names):
-            place = name, piece.column_names[:j].count(name)
-            own = columns.setdefault(place, Column())
+        names = [name.strip() for name in piece.column_names]
+        for j, name in enumerate(names):
+            own = columns.setdefault((name, names[:j].count(name)), Column())
             for chunk in piece.column(j).chunks:
                 own.add(chunk)
     found = hashlib.sha256(b"ppadmm table 2\0")
@@ -87,36 +88,60 @@ def _streamed(data: StreamedData) -> Iterator[Any]:
 
 
 def _cells(origin: Stamp) -> Iterator[Any]:
-    """Read a CSV file again, every cell as text."""
+    """Read a CSV file again, every cell as bytes."""
     origin.require_same()
     with pa.csv.open_csv(origin.path) as reader:
         names = reader.schema.names
     convert = pa.csv.ConvertOptions(
-        column_types=dict.fromkeys(names, pa.string()), null_values=[], strings_can_be_null=False
+        column_types=dict.fromkeys(names, pa.binary()), null_values=[], strings_can_be_null=False
     )
     with pa.csv.open_csv(origin.path, convert_options=convert) as reader:
         for batch in reader:
-            yield pa.table(batch.columns, names=[name.strip() for name in names])
+            yield pa.table(batch.columns, names=names)
     origin.require_same()
 
 
-def _texts(values: Any) -> Any:
-    """Return values as texts, as Arrow writes them; of what it cannot write, as Python does."""
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    if pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type):
-        return values.cast(pa.large_binary())
-    try:
-        return values.cast(pa.large_string())
-    except pa.ArrowException:
-        listed = [None if value is None else str(value) for value in values.to_pylist()]
-        return pa.array(listed, pa.large_string())
+def _is_number(kind: Any) -> bool:
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    )
 
 
-def _content(texts: Any) -> Any:
-    """Return the bytes of all texts, one after another; there are no nulls."""
-    if not len(texts):
+def _numbers(values: Any) -> tuple[Any, bytes]:
+    """Return every cell's length and all cells' bytes."""
+    plain = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    there = ~np.isnan(plain)
+    cells = np.empty(int(there.sum()), NUMBERS)
+    cells["kind"], cells["value"] = NUMBER, plain[there] + 0.0  # −0 is 0
+    return np.where(there, NUMBERS.itemsize, 0), cells.tobytes()
+
+
+def _texts(values: Any) -> tuple[Any, bytes]:
+    """Do the same for values of any other type; of the same ones only the first is looked at."""
+    listed = values.to_pylist()
+    spelt: dict[Any, bytes] = {}
+    cells = []
+    for value in listed:
+        known = value if isinstance(value, str | bytes | bool | None) else str(value)
+        found = spelt.get(known)
+        if found is None:
+            found = spelt[known] = _spelt(known)
+        cells.append(found)
+    return np.array([len(cell) for cell in cells], dtype=np.int64), b"".join(cells)
+
+
+def _spelt(value: str | bytes | bool | None) -> bytes:
+    """Return a cell's bytes: a number where the text is one."""
+    if value is None:
         return b""
-    _, places, content = texts.buffers()
-    ends = np.frombuffer(places, np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    return b"" if content is None else memoryview(content)[ends[0] : ends[-1]]
+    if isinstance(value, bool):
+        return TEXT + (b"true" if value else b"false")
+    text = value.decode(errors="surrogateescape") if isinstance(value, bytes) else value
+    text = text.strip()
+    try:
+        number = float(text)
+    except ValueError:
+        return TEXT + text.encode(errors="surrogateescape") if text else b""
+    if math.isnan(number):
+        return b""
+    return np.array((NUMBER, number + 0.0), NUMBERS).tobytes()
