@@ -10,9 +10,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "engines"))
 from sites import SCHEMA, Peer, free_ports, make_sites, until, write_records
 
-from ppadmm.engines import pki
 from ppadmm.engines.agreement_file import load_agreement, save_agreement
 from ppadmm.engines.peer_file import PeerFile
+from ppadmm.engines.pki.key_files import read_signing_key
 
 pytest.importorskip("zenoh", reason="eclipse-zenoh (extra peer) is not installed")
 
@@ -166,7 +166,7 @@ class TestChecking:
         sites = make_sites(tmp_path, n=2, graph="complete")
         peer = PeerFile.load(sites.files[1])
         terms = replace(sites.agreement, eta=0.5, patience=7)
-        key = pki.read_signing_key(peer.keys.signing)
+        key = read_signing_key(peer.keys.signing)
         visit = peer_check.Check(terms, 1, key, ZenohTransport(peer.seat(terms)))
         note = visit._note()
         visit._note = lambda: replace(note, version="9.9", time=note.time - 3600)

@@ -257,14 +257,14 @@ def test_sites_that_only_dial_out_meet_at_a_router(tmp_path):
 def test_a_site_with_other_terms_is_named_and_nothing_is_spent(tmp_path):
     from dataclasses import replace
 
-    from ppadmm.engines import pki
     from ppadmm.engines.agreement_file import save_agreement, save_signature
+    from ppadmm.engines.pki.key_files import read_signing_key
 
     sites = make_sites(tmp_path, n=3)
     place = sites.files[2].parent
     other = replace(sites.agreement, eta=0.2, rounds=13)
     save_agreement(other, place / "agreement.json")
-    key = pki.read_signing_key(place / "keys" / "signing.key")
+    key = read_signing_key(place / "keys" / "signing.key")
     save_signature(place / "signature.json", other, 2, key)
     codes, peers = run_sites(sites)
     assert codes == [6, 6, 6]

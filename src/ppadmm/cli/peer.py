@@ -51,12 +51,12 @@ def new(
 
     Example: ppadmm peer new hospital-a --agent 0 --endpoint hospital-a.example.org:7447
     """
-    from ppadmm.engines import pki
     from ppadmm.engines.peer_file import template
+    from ppadmm.engines.pki.enrolment import Keys
 
     text = template(name, agent, endpoint)
     place = folder or Path(name)
-    keys = pki.Keys(place / "keys")
+    keys = Keys(place / "keys")
     file = place / "peer.toml"
     refuse_existing(file)
     keys.make()
@@ -85,19 +85,19 @@ def request(
     """
     from cryptography.hazmat.primitives.serialization import Encoding
 
-    from ppadmm.engines import pki
     from ppadmm.engines.peer_file import PeerFile
+    from ppadmm.engines.pki import certificates, enrolment
 
     peer = PeerFile.load(file)
-    asked = pki.request(peer.keys, peer.name, peer.hosts)
+    asked = enrolment.request(peer.keys, peer.name, peer.hosts)
     place = out or Path(f"{peer.name}.request.pem")
     refuse_existing(place)
     place.write_bytes(asked.public_bytes(Encoding.PEM))
     if as_json:
-        show({"request": str(place), "fingerprint": pki.fingerprint(asked)})
+        show({"request": str(place), "fingerprint": certificates.fingerprint(asked)})
         return
     show(f"{place}: written; mail it to whoever keeps the authority.")
-    show(f"Fingerprint, to be read out over the telephone: {pki.fingerprint(asked)}")
+    show(f"Fingerprint, to be read out over the telephone: {certificates.fingerprint(asked)}")
 
 
 @group.command()
@@ -115,21 +115,24 @@ def approve(
 
     Example: ppadmm peer approve hospital-a.request.pem --ca ca
     """
-    from ppadmm.engines import pki
+    from ppadmm.engines.pki import certificates, enrolment
+    from ppadmm.engines.pki.authority import Authority
+    from ppadmm.engines.pki.names import agent_name
 
-    asked = pki.read_request(file)
-    name = pki.common_name(asked)
-    place = out or Path(f"{pki.agent_name(name)}.reply.pem")
+    asked = enrolment.read_request(file)
+    name = certificates.common_name(asked)
+    place = out or Path(f"{agent_name(name)}.reply.pem")
     refuse_existing(place)
     _require_told(as_json, fingerprint)
     if not as_json:
         show(f"Name:        {name}")
-        show(f"Addresses:   {', '.join(pki.alternatives(asked)) or 'none (it only dials out)'}")
-        show(f"Message key: {pki.signing_key_of(asked) or 'none'}")
+        addresses = ", ".join(certificates.alternatives(asked))
+        show(f"Addresses:   {addresses or 'none (it only dials out)'}")
+        show(f"Message key: {certificates.signing_key_of(asked) or 'none'}")
     _compare("the site", asked, fingerprint, quiet=as_json)
-    reply = pki.Authority(ca).approve(asked, days)
-    place.write_bytes(pki.pem(reply))
-    until, mine = _day(reply[0]), pki.fingerprint(reply[-1])
+    reply = Authority(ca).approve(asked, days)
+    place.write_bytes(certificates.pem(reply))
+    until, mine = _day(reply[0]), certificates.fingerprint(reply[-1])
     if as_json:
         show({"reply": str(place), "name": name, "until": until, "authority_fingerprint": mine})
         return
@@ -152,18 +155,18 @@ def join(
 
     Example: ppadmm peer join hospital-a/peer.toml hospital-a.reply.pem
     """
-    from ppadmm.engines import pki
     from ppadmm.engines.peer_file import PeerFile
+    from ppadmm.engines.pki import certificates, enrolment
 
     peer = PeerFile.load(file)
-    given = pki.read_certificates(reply)
-    roots = pki.read_certificates(ca) if ca else []
-    trusted = pki.roots_of(given, roots)
+    given = certificates.read_certificates(reply)
+    roots = certificates.read_certificates(ca) if ca else []
+    trusted = enrolment.roots_of(given, roots)
     if not peer.keys.authority.exists():
         _require_told(as_json, fingerprint)
         _compare("the authority", trusted[0], fingerprint, quiet=as_json)
-    own = pki.join(peer.keys, peer.name, given, roots)
-    vouched = pki.signing_key_of(own) is not None
+    own = enrolment.join(peer.keys, peer.name, given, roots)
+    vouched = certificates.signing_key_of(own) is not None
     if as_json:
         place = str(peer.keys.certificate)
         show({"certificate": place, "name": peer.name, "until": _day(own), "key_vouched": vouched})
@@ -184,18 +187,19 @@ def new_authority(
 
     Example: ppadmm peer ca new "stroke study"
     """
-    from ppadmm.engines import pki
+    from ppadmm.engines.pki import certificates
+    from ppadmm.engines.pki.authority import Authority
 
-    authority = pki.Authority(folder)
+    authority = Authority(folder)
     authority.make(name, days)
+    mine = certificates.fingerprint(authority.certificate)
     if as_json:
-        mine = pki.fingerprint(authority.certificate)
         show({"key": str(authority.key_file), "certificate": str(authority.file),
               "until": _day(authority.certificate), "fingerprint": mine})  # fmt: skip
         return
     show(f"{authority.key_file}: made. Keep it off the network; it never needs to be on a peer.")
     show(f"{authority.file}: its certificate, until {_day(authority.certificate)}.")
-    show(f"Fingerprint, to be read out to every site: {pki.fingerprint(authority.certificate)}")
+    show(f"Fingerprint, to be read out to every site: {mine}")
 
 
 @authority_group.command()
@@ -209,9 +213,9 @@ def revoke(
 
     Example: ppadmm peer ca revoke hospital-a --reason "laptop stolen"
     """
-    from ppadmm.engines import pki
+    from ppadmm.engines.pki.authority import Authority
 
-    authority = pki.Authority(folder)
+    authority = Authority(folder)
     found = authority.revoke(name, reason)
     if as_json:
         names = sorted(found.names)
@@ -236,14 +240,14 @@ def _compare(
     quiet: bool = False,
 ) -> None:
     """Go on only if the fingerprint was compared with its owner."""
-    from ppadmm.engines import pki
+    from ppadmm.engines.pki import certificates
     from ppadmm.errors import InputError
 
-    mine = pki.fingerprint(thing)
+    mine = certificates.fingerprint(thing)
     if not quiet:
         show(f"Fingerprint: {mine}")
     if told is not None:
-        if not pki.same_fingerprint(mine, told):
+        if not certificates.same_fingerprint(mine, told):
             raise InputError(f"The fingerprint is {mine}, not {told}; nothing was written.")
         return
     with interruptible():

@@ -121,9 +121,9 @@ def sign(
 
     Example: ppadmm peer sign hospital-a/peer.toml
     """
-    from ppadmm.engines import pki
     from ppadmm.engines.agreement_file import load_agreement, save_signature
     from ppadmm.engines.peer_file import PeerFile
+    from ppadmm.engines.pki.key_files import read_signing_key
 
     peer = PeerFile.load(file)
     terms = load_agreement(peer.folder / peer.agreement)
@@ -141,7 +141,7 @@ def sign(
             if not typer.confirm("Sign it?", default=False):
                 raise InputError("It was not signed.")
     place = peer.folder / peer.signature
-    save_signature(place, terms, peer.agent, pki.read_signing_key(peer.keys.signing))
+    save_signature(place, terms, peer.agent, read_signing_key(peer.keys.signing))
     if as_json:
         reasons = list(party.not_private_because)
         show({"file": str(place), "digest": terms.digest, "not_private_because": reasons})

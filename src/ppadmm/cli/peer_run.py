@@ -146,15 +146,16 @@ def router(
     """
     import threading
 
-    from ppadmm.engines import pki
     from ppadmm.engines.agreement_file import load_agreement
     from ppadmm.engines.peer_file import PeerFile, longest_message
-    from ppadmm.engines.zenoh_transport import Router, router_configuration
+    from ppadmm.engines.pki import certificates
+    from ppadmm.engines.zenoh_configuration import router_configuration
+    from ppadmm.engines.zenoh_router import Router
 
     peer = PeerFile.load(file)
     terms = load_agreement(peer.folder / peer.agreement)
     members = {i: party.name for i, party in enumerate(terms.parties)}
-    room = pki.room(pki.read_certificates(peer.keys.authority))
+    room = certificates.room(certificates.read_certificates(peer.keys.authority))
     configuration = router_configuration(
         room, members, terms.edges, (f"tls/{listen}",), peer.credentials(),
         longest_message(terms.parameters),
@@ -169,7 +170,7 @@ def _let_zenoh_speak() -> None:
     """Show Zenoh's own log, where refused handshakes are, if a person asks for it."""
     import os
 
-    from ppadmm.engines.zenoh_transport import show_zenoh_log
+    from ppadmm.engines.zenoh_session import show_zenoh_log
 
     if "RUST_LOG" in os.environ:
         show_zenoh_log()
@@ -200,9 +201,9 @@ class Site:
     @classmethod
     def load(cls, file: Path, seed: int | None) -> "Site":
         """Read a site's files; a simulation has other folders, so that the two never mix."""
-        from ppadmm.engines import pki
         from ppadmm.engines.agreement_file import load_agreement, load_signature
         from ppadmm.engines.peer_file import PeerFile
+        from ppadmm.engines.pki.key_files import read_signing_key
         from ppadmm.experiments.peering import Setting
 
         peer = PeerFile.load(file)
@@ -211,7 +212,7 @@ class Site:
         name = "state" if seed is None else "simulation"
         return cls(peer, Setting(
             party=party,
-            key=pki.read_signing_key(peer.keys.signing),
+            key=read_signing_key(peer.keys.signing),
             signature=load_signature(peer.folder / peer.signature, terms, peer.agent),
             state=peer.folder / f"{name}-{terms.digest[:12]}",
             ledger=peer.folder / peer.ledger if seed is None and peer.ledger else None,
@@ -321,7 +322,7 @@ def _tell(result: "SiteResult", folder: Path, as_json: bool) -> None:
 def _look(peer: "PeerFile", seconds: float) -> "list[Found]":
     from ppadmm.engines.agreement_file import load_agreement, load_signature
     from ppadmm.engines.peer_check import Check, Found, looked_at
-    from ppadmm.engines.pki import read_signing_key
+    from ppadmm.engines.pki.key_files import read_signing_key
     from ppadmm.engines.zenoh_transport import ZenohTransport
 
     place = peer.folder / peer.agreement

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from ppadmm import __version__
 from ppadmm.agreement import Agreement, differences
-from ppadmm.engines import notes, pki
+from ppadmm.engines import notes
 from ppadmm.engines.notes import Note
+from ppadmm.engines.pki.names import host_of
+from ppadmm.engines.seat import Credentials
 from ppadmm.engines.transport import Transport
-from ppadmm.engines.zenoh_transport import Credentials
 from ppadmm.errors import ForeignError, InputError, PpadmmError
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def looked_at(what: str, look: Callable[[], object]) -> Found:
 
 def probe(endpoint: str, credentials: Credentials, seconds: float = 3.0) -> str:
     """Dial an endpoint as TLS and return why that fails, or nothing."""
-    host, port = pki.host_of(endpoint), int(endpoint.rpartition(":")[2])
+    host, port = host_of(endpoint), int(endpoint.rpartition(":")[2])
     context = ssl.create_default_context(cafile=str(credentials.authority))
     context.load_cert_chain(credentials.certificate, credentials.key)
     try:

@@ -6,13 +6,16 @@ Nothing in the file is secret, and nothing in it decides what is computed: that 
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ppadmm import checks
-from ppadmm.engines import pki
-from ppadmm.engines.zenoh_transport import Credentials, Seat
+from ppadmm.engines.pki import certificates, enrolment
+from ppadmm.engines.pki.enrolment import Keys
+from ppadmm.engines.pki.names import agent_name, host_of
+from ppadmm.engines.pki.revocations import Revocations, read_revocations
+from ppadmm.engines.seat import Credentials, Seat
 from ppadmm.errors import InputError
 
 if TYPE_CHECKING:
@@ -87,7 +90,7 @@ class Link:
         checks.count("the number of a neighbour", self.agent, at_least=0)
         _text("the name of a neighbour", self.name)
         if self.endpoint is not None:
-            pki.host_of(self.endpoint)
+            host_of(self.endpoint)
         if self.via not in (None, "router") or (self.via and self.endpoint):
             raise InputError(f'For {self.name!r} give an endpoint, or via = "router", or neither.')
 
@@ -122,7 +125,7 @@ class PeerFile:
             checks.count("status", self.status, at_most=65535)
         for endpoint in (self.endpoint, self.listen):
             if endpoint is not None:
-                pki.host_of(endpoint)
+                host_of(endpoint)
         if unknown := set(self.certificates) - {"folder", "revocations"}:
             raise InputError(f"[certificates] has an unknown entry {min(unknown)!r}; remove it.")
         if self.router is not None and set(self.router) != {"name", "endpoint"}:
@@ -142,22 +145,22 @@ class PeerFile:
             raise InputError(f"{path} cannot be read: {_named(error)}.") from None
 
     @property
-    def keys(self) -> pki.Keys:
+    def keys(self) -> Keys:
         """Where the keys and certificates are."""
-        return pki.Keys(self.folder / self.certificates.get("folder", "keys"))
+        return Keys(self.folder / self.certificates.get("folder", "keys"))
 
     @property
     def hosts(self) -> tuple[str, ...]:
         """The addresses for the certificate; none at a site that only dials out."""
-        return () if self.endpoint is None else (pki.host_of(self.endpoint),)
+        return () if self.endpoint is None else (host_of(self.endpoint),)
 
-    def revocations(self) -> pki.Revocations:
+    def revocations(self) -> Revocations:
         """Read the list anew; the authority must have signed it."""
         listed = self.certificates.get("revocations")
         if listed is None:
-            return pki.Revocations()
-        roots = pki.read_certificates(self.keys.authority)
-        return pki.read_revocations(self.folder / listed, roots)
+            return Revocations()
+        roots = certificates.read_certificates(self.keys.authority)
+        return read_revocations(self.folder / listed, roots)
 
     def credentials(self, now: datetime | None = None) -> Credentials:
         """Return the files for the links, after a look at each: valid, ours, not revoked."""
@@ -165,9 +168,10 @@ class PeerFile:
         for path in (keys.certificate, keys.authority):
             if not path.is_file():
                 raise InputError(f"{path} is missing; `ppadmm peer join` puts it there.")
-        own, *between = pki.read_certificates(keys.certificate)
-        pki.check_own(keys, self.name, own)
-        pki.verify(own, pki.read_certificates(keys.authority), between, now or datetime.now(UTC))
+        own, *between = certificates.read_certificates(keys.certificate)
+        enrolment.check_own(keys, self.name, own)
+        roots = certificates.read_certificates(keys.authority)
+        certificates.verify(own, roots, between, now)
         self.revocations().refuse(self.name, own.serial_number)
         return Credentials(keys.authority, keys.certificate, keys.tls)
 
@@ -209,7 +213,7 @@ class PeerFile:
             revoked.refuse(link.name)
         relayed = {link.agent: link.name for link in links if link.via}
         return Seat(
-            run=pki.room(pki.read_certificates(self.keys.authority)),
+            run=certificates.room(certificates.read_certificates(self.keys.authority)),
             agent=self.agent,
             neighbours={link.agent: link.name for link in links if not link.via},
             relayed=relayed,
@@ -239,13 +243,11 @@ def template(name: str, agent: int, endpoint: str | None) -> str:
     if endpoint is None:
         lines = ('# endpoint = "tls/this-site.example.org:7447"', '# listen = "tls/0.0.0.0:7447"')
     else:
-        pki.host_of(endpoint)
+        host_of(endpoint)
         port = endpoint.rpartition(":")[2]
         lines = (f'endpoint = "{_tls(endpoint)}"', f'listen = "tls/0.0.0.0:{port}"')
     checks.count("agent", agent, at_least=0)
-    return TEMPLATE.format(
-        name=pki.agent_name(name), agent=agent, endpoint=lines[0], listen=lines[1]
-    )
+    return TEMPLATE.format(name=agent_name(name), agent=agent, endpoint=lines[0], listen=lines[1])
 
 
 def _tls(endpoint: str) -> str:
