@@ -19,7 +19,7 @@ from ppadmm.experiments.spec import RunSpec
 from ppadmm.experiments.train import train
 from ppadmm.noise import SecureNoise
 from ppadmm.privacy import canonical, keys
-from ppadmm.privacy.certificate import DOMAIN, check, issue, require_together
+from ppadmm.privacy.certificate import DOMAIN, check, issue
 from ppadmm.privacy.shapes import KEYWORDS, require_shape, schema
 
 RUNS = ("private", "ipp", "seeded", "paper", "bare", "pooled", "one-shot")
@@ -281,19 +281,6 @@ class TestContent:
     @pytest.mark.parametrize("name", RUNS)
     def test_every_kind_of_run_is_recomputed(self, name):
         assert check(certificate(name)).statement["private"] == finished(name).statement.private
-
-    def test_peers_name_each_other(self):
-        ours, theirs = keys.public_key(KEY), keys.public_key(OTHER)
-        one = check(certificate(peers=[theirs, ours]))
-        two = check(certificate(key=OTHER, peers=[ours]))
-        assert one.certificate["peers"] == [theirs]
-        require_together([one, two])
-        with pytest.raises(CertificateError, match=f"does not name {theirs}"):
-            require_together([check(certificate()), two])
-        with pytest.raises(CertificateError, match="same key"):
-            require_together([one, one])
-        with pytest.raises(CertificateError, match="settings_digest differs"):
-            require_together([one, check(certificate("one-shot", key=OTHER, peers=[ours]))])
 
 
 class TestCommands:

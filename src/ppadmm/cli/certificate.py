@@ -136,7 +136,9 @@ def verify(
 ) -> None:
     """Check certificates: form, signature, and ε worked out again from the events alone.
 
-    The recomputation shares no code with the accountant. Exit code 9 means: do not rely on it.
+    The recomputation shares no code with the accountant. Several certificates must be of one run:
+    the same agreement, terms, parties and model; who differs in which entry is named. Exit code 9
+    means: do not rely on it.
 
     Example: ppadmm verify hospital.json bank.json --trust hospital.key.pub --trust bank.key.pub
     """

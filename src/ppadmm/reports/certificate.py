@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ppadmm.errors import CertificateError, InputError
 from ppadmm.privacy import certificate as certificates
+from ppadmm.privacy import together
 from ppadmm.privacy.certificate import NOT_PROVEN, Verdict
 from ppadmm.privacy.chain import read_rows
 from ppadmm.privacy.chain import verify as verify_ledger
@@ -59,9 +60,7 @@ def verified(
 ) -> list[Verdict]:
     """Check certificates of one run; name the file that does not hold."""
     verdicts = [_checked(path, trusted) for path in paths]
-    certificates.require_together(verdicts)
-    if len(verdicts) > 1:
-        verdicts = [_with(v, "one run, and every signer names the others") for v in verdicts]
+    verdicts = _compared(verdicts) if len(verdicts) > 1 else verdicts
     if ledger is not None:
         _require_ledger(verdicts[0], ledger)
         verdicts[0] = _with(verdicts[0], f"the whole chain of {ledger}, and this run in it")
@@ -70,6 +69,20 @@ def verified(
         certificates.require_files(verdicts[0].certificate, *files)
         verdicts[0] = _with(verdicts[0], f"model and releases in {run}")
     return [_without_ledger(v, ledger) if k == 0 else v for k, v in enumerate(verdicts)]
+
+
+def _compared(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Check that certificates agree where those of one run must, and say what that covers."""
+    bodies = [verdict.certificate for verdict in verdicts]
+    together.require_together(bodies)
+    done = sum(map(together.has_common_model, bodies))
+    alike = "one run: the same terms and parties" + (", the same model" if done > 1 else "")
+    checked = [_with(verdict, f"{alike}; every signer names the others") for verdict in verdicts]
+    if missing := together.absent(bodies):
+        keys = ", ".join(f"{key[:12]}…" for key in missing)
+        note = f"the certificates of {len(missing)} other parties, with the keys {keys}"
+        checked[0] = replace(checked[0], unchecked=(*checked[0].unchecked, note))
+    return checked
 
 
 def _checked(path: Path, trusted: Sequence[str]) -> Verdict:
