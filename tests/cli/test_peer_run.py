@@ -151,9 +151,10 @@ class TestChecking:
         assert "nothing listens at" in next(
             v for k, v in found.items() if k.startswith("site-1 at")
         )
-        assert "no link; start `ppadmm peer run`" in found["site-1 (agent 1)"]
+        assert "site-1 (agent 1)" not in found
         assert "sign it (ppadmm peer sign)" in found["signature"]
-        assert found["certificate and keys"] == found["ledger"] == found["agreement"] == ""
+        assert found["ledger"] == found["agreement"] == found["revocations"] == ""
+        assert any(k.startswith("certificate and keys (until 20") and not found[k] for k in found)
 
     def test_another_agreement_version_and_clock(self, command, tmp_path, monkeypatch):
         """The other side is a check, too, in this process, with terms and a clock of its own."""
@@ -184,22 +185,22 @@ class TestChecking:
             assert words in done.out
 
     def test_why_a_link_fails_is_said(self, tmp_path):
-        from ppadmm.engines.peer_check import probe
+        from ppadmm.engines.peer_check import Answer, probe
 
         sites = make_sites(tmp_path / "a", n=2, graph="complete")
         strange = make_sites(tmp_path / "b", n=2, graph="complete")
         other = Peer(sites.files[1], "--test-seed", 1)
         end = sites.agreement.parties[1].endpoint
+        ours, theirs = (PeerFile.load(each.files[0]).credentials() for each in (sites, strange))
         try:
             until(lambda: _listens(sites, 1))
-            assert probe(end, PeerFile.load(sites.files[0]).credentials()) == ""
-            theirs = PeerFile.load(strange.files[0]).credentials()
-            assert "certificate does not hold" in probe(end, theirs)
+            assert probe(end, ours) == Answer(reached=True)
+            assert "is not from this site's authority" in probe(end, theirs).problem
             name = end.replace("127.0.0.1", "localhost")
-            wrong = probe(name, PeerFile.load(sites.files[0]).credentials())
-            assert "certificate does not hold" in wrong
+            assert "is not for the address localhost" in probe(name, ours).problem
         finally:
             other.kill()
+        assert not probe(end, ours).reached
 
 
 def _listens(sites, i):

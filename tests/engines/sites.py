@@ -220,14 +220,16 @@ def nursery():
 class Peer:
     """A process that runs `ppadmm peer run`; `seam` are its faults, `host` its namespace.
 
-    With `router` it runs `ppadmm peer router` and listens there.
+    With `router` it runs `ppadmm peer router` and listens there, with `check` `ppadmm peer check`.
     """
 
-    def __init__(self, file, *options, seam=None, host=None, router=None):
+    def __init__(self, file, *options, seam=None, host=None, router=None, check=False):
         self.file, self.code = file, None
         words = ["run", file, "--out", file.parent / "results", "--json", "--wait", 60, *options]
         if router is not None:
             words = ["router", file, "--listen", router]
+        if check:
+            words = ["check", file, *options]
         words = ["peer", *map(str, words)]
         question = {"file": str(file), "options": words, "seam": seam, "host": host}
         self.pid = nursery().ask(start=question)
@@ -253,6 +255,10 @@ class Peer:
             os.kill(self.pid, number)
             if number == signal.SIGKILL:
                 self.wait()
+
+    @property
+    def is_up(self):
+        return self._poll() is None
 
     def words(self):
         """What it printed."""

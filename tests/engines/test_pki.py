@@ -326,23 +326,41 @@ def test_blocks_that_contradict_the_agreement_are_named(tmp_path, authority):
         replace(peer, neighbours=(renamed, *peer.neighbours[1:])).seat(terms(STAR))
 
 
-def test_revocations_are_looked_at_when_a_seat_is_taken(tmp_path, authority):
+def revoked(authority, folder, *names):
+    """Have names revoked and put the list beside a site's keys."""
+    for name in names:
+        keys = Keys(folder / name)
+        if not any(entry["name"] == name for entry in authority.issued()):
+            keys.make()
+            authority.approve(asked(keys, name))
+        authority.revoke(name)
+    (folder / "keys" / "revoked.json").write_bytes(authority.revocations.read_bytes())
+
+
+def test_a_list_beside_the_keys_is_found(tmp_path, authority):
     peer = joined(tmp_path, authority)
-    others = Keys(tmp_path / "b")
-    others.make()
-    authority.approve(asked(others, "hospital-b"))
-    authority.revoke("hospital-b")
-    (tmp_path / "revoked.json").write_bytes(authority.revocations.read_bytes())
-    file = tmp_path / "peer.toml"
-    file.write_text(file.read_text().replace("# revocations", "revocations"))
-    peer = PeerFile.load(file)
+    peer.refuse_revoked(terms(STAR))
+    revoked(authority, tmp_path, "hospital-b")
     with pytest.raises(InputError, match="'hospital-b' was revoked"):
-        peer.seat(terms(STAR))
+        peer.refuse_revoked(terms(STAR))
+    assert peer.watch_revocations()().names == {"hospital-b"}
     peer.credentials()
-    authority.revoke("hospital-a")
-    (tmp_path / "revoked.json").write_bytes(authority.revocations.read_bytes())
+    revoked(authority, tmp_path, "hospital-a")
     with pytest.raises(InputError, match="'hospital-a' was revoked"):
         peer.credentials()
+
+
+def test_a_list_that_the_file_names_must_be_there(tmp_path, authority):
+    peer = joined(tmp_path, authority)
+    file = tmp_path / "peer.toml"
+    file.write_text(file.read_text().replace("# revocations", "revocations"))
+    elsewhere = PeerFile.load(file)
+    with pytest.raises(InputError, match="There is no list of revocations at"):
+        elsewhere.watch_revocations()
+    revoked(authority, tmp_path, "hospital-b")
+    (tmp_path / "keys" / "revoked.json").rename(tmp_path / "revoked.json")
+    assert elsewhere.revocations().names == {"hospital-b"}
+    assert peer.revocations().names == set()
 
 
 def test_a_certificate_that_ran_out_is_refused_at_the_start(tmp_path, authority):

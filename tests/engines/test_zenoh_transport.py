@@ -179,7 +179,7 @@ class Fresh:
 
     def __init__(self, transport):
         self._transport, self._seen = transport, set()
-        for name in ("start", "publish", "status", "revoke", "close"):
+        for name in ("start", "publish", "status", "close"):
             setattr(self, name, getattr(transport, name))
 
     def receive(self, timeout):
@@ -366,29 +366,6 @@ def test_both_sides_may_dial(alpha, beta, opened):
             end.publish(b"%d" % k)
         assert [end.receive(10) for end in ends] == [(1, b"%d" % k), (0, b"%d" % k)]
     assert [end.receive(0.2) for end in ends] == [None, None]
-
-
-def test_a_revoked_neighbour_is_cut_off_and_the_others_stay(study, alpha, beta, opened):
-    gamma = study.site("gamma-three")
-    to = listener(alpha, neighbours={1: "beta", 2: "gamma-three"})
-    server, first = opened(to), opened(dialler(beta, to))
-    second = opened(dialler(gamma, to, agent=2))
-    first.publish(b"1")
-    second.publish(b"2")
-    assert {server.receive(10), server.receive(10)} == {(1, b"1"), (2, b"2")}
-    server.revoke({"gamma-three"})
-    server.publish(b"news")
-    assert first.receive(10) == (0, b"news")
-    second.publish(b"3")
-    first.publish(b"4")
-    wait_for(lambda: server.status().strangers == ("gamma-three",))
-    assert server.receive(10) in ((1, b"1"), (1, b"4"))
-    while (found := server.receive(0.3)) is not None:
-        assert found[0] == 1
-    assert second.receive(0) is None
-    assert not server.status().neighbours[2].connected
-    with pytest.raises(InputError, match="nobody is left"):
-        server.revoke({"beta"})
 
 
 def test_two_sites_that_only_dial_out_meet_at_a_router(study, alpha, beta, opened):

@@ -1,14 +1,13 @@
 """Certificates of one run: each holds by itself, and together they must say the same."""
 
-import json
-
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from small_runs import resigned
 from test_certificates import KEY, OTHER, certificate, statement
 
 from ppadmm.errors import CertificateError
-from ppadmm.privacy import canonical, keys
-from ppadmm.privacy.certificate import DOMAIN, check, issue
+from ppadmm.privacy import keys
+from ppadmm.privacy.certificate import check, issue
 from ppadmm.privacy.together import ENDED, absent, differences, require_together
 
 OURS, THEIRS = keys.public_key(KEY), keys.public_key(OTHER)
@@ -57,14 +56,6 @@ def test_a_third_party_that_one_of_them_names_is_a_difference():
     third = keys.public_key(Ed25519PrivateKey.from_private_bytes(bytes(range(2, 34))))
     found = differences([body(), body(key=OTHER, name="bank", peers=(OURS, third))])
     assert found == [f"'us' does not name {third} among its peers"]
-
-
-def resigned(data, key, change):
-    """The certificate of one who changed it and signed it anew."""
-    content = json.loads(data)["certificate"]
-    change(content)
-    signature = key.sign(DOMAIN + canonical.dumps(content)).hex()
-    return canonical.dumps({"certificate": content, "signature": signature}) + b"\n"
 
 
 def test_who_ended_before_its_time_has_no_common_model():

@@ -10,11 +10,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cryptography import x509
+
 from ppadmm import checks
 from ppadmm.engines.pki import certificates, enrolment
 from ppadmm.engines.pki.enrolment import Keys
 from ppadmm.engines.pki.names import agent_name, host_of
-from ppadmm.engines.pki.revocations import Revocations, read_revocations
+from ppadmm.engines.pki.revocations import Revocations, Watch, read_revocations
 from ppadmm.engines.seat import Credentials, Seat
 from ppadmm.errors import InputError
 
@@ -55,7 +57,8 @@ signature = "signature.json"
 # tls.key and signing.key are secret and stay here; certificate.pem and authority.pem come from
 # `ppadmm peer join`.
 folder = "keys"
-# The signed list of revoked names, if the authority has sent one.
+# The authority's signed list of revoked names, if there is one, is put beside them, as
+# keys/revoked.json, at any time, also during a run. Only if it lies elsewhere:
 # revocations = "revoked.json"
 
 # A page for this machine alone (http://127.0.0.1:PORT) with figures for Prometheus at /metrics.
@@ -154,24 +157,48 @@ class PeerFile:
         """The addresses for the certificate; none at a site that only dials out."""
         return () if self.endpoint is None else (host_of(self.endpoint),)
 
-    def revocations(self) -> Revocations:
-        """Read the list anew; the authority must have signed it."""
+    @property
+    def revocations_file(self) -> Path:
+        """Where the authority's list of revoked names is looked for: as the file says, or here."""
         listed = self.certificates.get("revocations")
-        if listed is None:
+        return self.keys.revocations if listed is None else self.folder / listed
+
+    def revocations(self) -> Revocations:
+        """Read the list anew; the authority must have signed it. Without a file nobody is on it."""
+        if not self.revocations_file.exists():
+            if "revocations" in self.certificates:
+                raise InputError(
+                    f"There is no list of revocations at {self.revocations_file}; put it there, or "
+                    "remove the line from peer.toml."
+                )
             return Revocations()
-        roots = certificates.read_certificates(self.keys.authority)
-        return read_revocations(self.folder / listed, roots)
+        return read_revocations(self.revocations_file, self._roots())
+
+    def watch_revocations(self) -> Watch:
+        """Return the newest list at any time; a file that cannot be read is refused now."""
+        self.revocations()
+        return Watch(self.revocations_file, self._roots())
+
+    @property
+    def room(self) -> bytes:
+        """The 16 bytes under which sites of the same authority meet."""
+        return certificates.room(self._roots())
+
+    def _roots(self) -> list[x509.Certificate]:
+        return certificates.read_certificates(_joined(self.keys.authority))
+
+    def refuse_revoked(self, agreement: "Agreement") -> None:
+        """Refuse an agreement with a party whose certificate was revoked."""
+        found = self.revocations()
+        for party in agreement.parties:
+            found.refuse(party.name)
 
     def credentials(self, now: datetime | None = None) -> Credentials:
         """Return the files for the links, after a look at each: valid, ours, not revoked."""
         keys = self.keys
-        for path in (keys.certificate, keys.authority):
-            if not path.is_file():
-                raise InputError(f"{path} is missing; `ppadmm peer join` puts it there.")
-        own, *between = certificates.read_certificates(keys.certificate)
+        own, *between = certificates.read_certificates(_joined(keys.certificate))
         enrolment.check_own(keys, self.name, own)
-        roots = certificates.read_certificates(keys.authority)
-        certificates.verify(own, roots, between, now)
+        certificates.verify(own, self._roots(), between, now)
         self.revocations().refuse(self.name, own.serial_number)
         return Credentials(keys.authority, keys.certificate, keys.tls)
 
@@ -207,13 +234,11 @@ class PeerFile:
         return Link(j, theirs.name, via="router")
 
     def seat(self, agreement: "Agreement") -> Seat:
-        """Return this site's place in a run; a revoked neighbour is named and refused."""
-        credentials, revoked, links = self.credentials(), self.revocations(), self.links(agreement)
-        for link in links:
-            revoked.refuse(link.name)
+        """Return this site's place in a run."""
+        credentials, links = self.credentials(), self.links(agreement)
         relayed = {link.agent: link.name for link in links if link.via}
         return Seat(
-            run=certificates.room(certificates.read_certificates(self.keys.authority)),
+            run=self.room,
             agent=self.agent,
             neighbours={link.agent: link.name for link in links if not link.via},
             relayed=relayed,
@@ -248,6 +273,12 @@ def template(name: str, agent: int, endpoint: str | None) -> str:
         lines = (f'endpoint = "{_tls(endpoint)}"', f'listen = "tls/0.0.0.0:{port}"')
     checks.count("agent", agent, at_least=0)
     return TEMPLATE.format(name=agent_name(name), agent=agent, endpoint=lines[0], listen=lines[1])
+
+
+def _joined(path: Path) -> Path:
+    if not path.is_file():
+        raise InputError(f"{path} is missing; `ppadmm peer join` puts it there.")
+    return path
 
 
 def _tls(endpoint: str) -> str:

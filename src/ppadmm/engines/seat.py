@@ -1,8 +1,8 @@
 """One agent's place on a network: who it is, whom it talks to and how they are reached."""
 
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ppadmm import checks
@@ -49,15 +49,6 @@ class Seat:
             raise InputError("Name the router if and only if neighbours are met at it.")
         for endpoint in (*self.listen, *self.connect, *(self.router or ())[1:]):
             check_endpoint(endpoint, self.credentials is not None)
-
-    def without(self, revoked: Collection[str]) -> "Seat":
-        """Return this seat with nobody of a revoked name on its links."""
-        kept = {k: v for k, v in self.neighbours.items() if v not in revoked}
-        relayed = {k: v for k, v in self.relayed.items() if v not in revoked}
-        if not kept and not relayed:
-            raise InputError(f"All neighbours of agent {self.agent} were revoked; nobody is left.")
-        router = self.router if relayed else None
-        return replace(self, neighbours=kept, relayed=relayed, router=router)
 
 
 def check_endpoint(endpoint: str, tls: bool) -> None:

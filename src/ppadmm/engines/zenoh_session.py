@@ -161,10 +161,6 @@ class Strangers:
         self._expected = frozenset(expected)
         self._seen: dict[str, None] = {}
 
-    def expect_no_longer(self, names: Iterable[str]) -> None:
-        """Count these names as strangers from now on."""
-        self._expected = self._expected.difference(names)
-
     def notice(self, event: Any) -> None:
         """Look at a link that came or went."""
         name = event.link.auth_identifier

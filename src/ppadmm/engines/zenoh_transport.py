@@ -17,7 +17,7 @@ import atexit
 import logging
 import threading
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from ppadmm.engines.seat import Seat
@@ -55,22 +55,6 @@ class ZenohTransport:
         if self._seat.relayed:
             self._dialler = threading.Thread(target=self._dial_router, daemon=True)
             self._dialler.start()
-
-    def revoke(self, names: Collection[str]) -> None:
-        """Cut off neighbours whose certificates were revoked; the others are linked anew."""
-        gone = {
-            number
-            for number, name in (*self._seat.neighbours.items(), *self._seat.relayed.items())
-            if name in names
-        }
-        if not gone:
-            return
-        self.close()
-        self._inbox.bar(gone)
-        self._strangers.expect_no_longer(names)
-        self._seat = self._seat.without(names)
-        self._closed.clear()
-        self.start()
 
     def _line(self, configuration: dict[str, Any], neighbours: Iterable[int]) -> Line:
         return Line(configuration, self._seat, neighbours, self._inbox, self._strangers)

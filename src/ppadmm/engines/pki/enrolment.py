@@ -55,6 +55,11 @@ class Keys:
         """The certificate of the authority that all peers trust."""
         return self.folder / "authority.pem"
 
+    @property
+    def revocations(self) -> Path:
+        """The authority's list of revoked names, once there is one."""
+        return self.folder / "revoked.json"
+
     def make(self) -> None:
         """Draw both private keys; refuses to overwrite either."""
         for path in (self.tls, self.signing):
@@ -129,12 +134,18 @@ def roots_of(
 def check_own(keys: Keys, name: str, own: x509.Certificate) -> None:
     """Refuse a certificate that is not for this site's name and keys."""
     if common_name(own) != name:
-        raise InputError(f"The certificate is for {common_name(own)!r}, this site is {name!r}.")
+        raise InputError(
+            f"The certificate is for {common_name(own)!r}, this site is {name!r}; join with the "
+            "reply to this site's own request."
+        )
     if own.public_key() != read_key(keys.tls).public_key():
         raise InputError(f"The certificate is not for the key {keys.tls}; send a new request.")
     vouched = signing_key_of(own)
     if vouched is not None and vouched != keys.public_signing_key():
-        raise InputError(f"The certificate vouches for another message key than {keys.signing}.")
+        raise InputError(
+            f"The certificate vouches for another message key than {keys.signing}; send a new "
+            "request."
+        )
 
 
 def _keep_authority(path: Path, pem: bytes) -> None:

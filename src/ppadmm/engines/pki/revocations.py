@@ -1,7 +1,9 @@
 """The signed list of names that are refused for good."""
 
 import json
-from collections.abc import Mapping, Sequence
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,10 @@ from ppadmm.engines.files import read_small
 from ppadmm.errors import InputError
 
 LIST_DOMAIN = b"ppadmm revocations 1\0"
+EVERY = 2.0
+"""Seconds between two looks at a list that may have been replaced."""
+
+log = logging.getLogger("ppadmm.revocations")
 
 
 @dataclass(frozen=True)
@@ -50,12 +56,17 @@ class Revocations:
         content = {**json.loads(self.body()), "signature": signature.hex()}
         return json.dumps(content, indent=1)
 
+    def why(self, name: str, serial: int | None = None) -> str:
+        """Say that a name or a certificate is on the list and why; nothing if it is not."""
+        if name not in self.names and (serial is None or f"{serial:x}" not in self.serials):
+            return ""
+        reason = self.entries.get(name, {}).get("reason")
+        return f"the certificate of {name!r} was revoked" + (f" ({reason})" if reason else "")
+
     def refuse(self, name: str, serial: int | None = None) -> None:
         """Refuse a name or a certificate that is on the list."""
-        if name in self.names or (serial is not None and f"{serial:x}" in self.serials):
-            entry = self.entries.get(name, {})
-            why = f" ({entry['reason']})" if entry.get("reason") else ""
-            raise InputError(f"The certificate of {name!r} was revoked{why}; ask for a new name.")
+        if why := self.why(name, serial):
+            raise InputError(f"T{why[1:]}; ask for a new name.")
 
 
 def read_revocations(path: Path, roots: Sequence[x509.Certificate]) -> Revocations:
@@ -82,3 +93,53 @@ def _signed_by(root: x509.Certificate, signature: bytes, data: bytes) -> bool:
     except (InvalidSignature, TypeError):
         return False
     return True
+
+
+class Watch:
+    """The newest list in a file that may appear or be replaced at any time.
+
+    A file that cannot be read, is not signed by the authority or is older than what was read
+    before changes nothing; that is logged once, and the file is looked at again.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        roots: Sequence[x509.Certificate],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._path, self._roots, self._clock = path, roots, clock
+        self._newest = Revocations()
+        self._seen: object = None
+        self._complaint, self._due = "", float("-inf")
+
+    def __call__(self) -> Revocations:
+        """Return the newest list; looks at the file every `EVERY` seconds at most."""
+        if self._clock() >= self._due:
+            self._due = self._clock() + EVERY
+            self._look()
+        return self._newest
+
+    def _look(self) -> None:
+        try:
+            state = self._path.stat()
+            now = (state.st_mtime_ns, state.st_size, state.st_ino)
+            if now != self._seen:
+                self._take(read_revocations(self._path, self._roots))
+                self._seen, self._complaint = now, ""
+        except FileNotFoundError:
+            return
+        except (InputError, OSError) as error:
+            if str(error) != self._complaint:
+                self._complaint = str(error)
+                log.warning("%s The last good list stays in force.", error)
+
+    def _take(self, found: Revocations) -> None:
+        if found.number < self._newest.number:
+            raise InputError(
+                f"{self._path} is list {found.number}, older than list {self._newest.number}; ask "
+                "for the newest."
+            )
+        if found != self._newest:
+            self._newest = found
+            log.info("list %d of revocations: %s", found.number, sorted(found.names))
