@@ -95,6 +95,7 @@ def test_nobody_gets_in_and_the_honest_wait_for_the_right_one(tmp_path):
             assert code == 11
             assert problems
             assert all(advice in row for row in problems), words
+            assert len(problems) == (2 if case == "another_authority" else 1)
             seam = {"reckless": True, "bare": case == "none"}
             if case == "none":
                 intruder.repent()

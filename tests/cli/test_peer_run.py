@@ -13,6 +13,8 @@ from sites import SCHEMA, Peer, free_ports, make_sites, until, write_records
 from ppadmm.engines.agreement_file import load_agreement, save_agreement
 from ppadmm.engines.peer_file import PeerFile
 from ppadmm.engines.pki.key_files import read_signing_key
+from ppadmm.privacy import Budget
+from ppadmm.privacy.sqlite_ledger import SqliteLedger
 
 pytest.importorskip("zenoh", reason="eclipse-zenoh (extra peer) is not installed")
 
@@ -148,13 +150,30 @@ class TestChecking:
         done = command("peer", "check", sites.files[0], "--seconds", 0.5, "--json")
         assert done.code == 11
         found = {row["what"]: row["problem"] for row in json.loads(done.out)["found"]}
-        assert "nothing listens at" in next(
-            v for k, v in found.items() if k.startswith("site-1 at")
-        )
-        assert "site-1 (agent 1)" not in found
+        why = found["site-1 (agent 1)"]
+        assert why.startswith("nothing listens at 127.0.0.1:")
+        assert why.endswith("; start `ppadmm peer run` or `peer check` there, too")
         assert "sign it (ppadmm peer sign)" in found["signature"]
         assert found["ledger"] == found["agreement"] == found["revocations"] == ""
         assert any(k.startswith("certificate and keys (until 20") and not found[k] for k in found)
+
+    def test_two_that_check_each_other_find_no_problem(self, tmp_path):
+        sites = make_sites(tmp_path, n=2, graph="complete")
+        checks = [Peer(file, "--seconds", 30, check=True) for file in sites.files]
+        assert [check.wait() for check in checks] == [0, 0], checks[0].words()
+        for k, check in enumerate(checks):
+            assert f"site-{1 - k} (agent {1 - k}): reached, checking" in check.words()
+            assert check.words().endswith(f"All is well. Next: ppadmm peer run {check.file}\n")
+
+    def test_a_run_that_the_ledger_would_refuse_is_seen_before_it_starts(self, command, tmp_path):
+        sites = make_sites(tmp_path, n=2, graph="complete")
+        with SqliteLedger.open(sites.files[0].parent / "site.ledger") as ledger:
+            ledger.grant("records", Budget(0.5, 1e-4))
+        done = command("peer", "check", sites.files[0], "--seconds", 0.1)
+        assert done.code == 11
+        words = " ".join(done.out.split())
+        assert "PROBLEM ledger: With this run 'records' would cost ε = 2 at δ = 0.0001" in words
+        assert "but ε = 0.5 is granted" in words
 
     def test_another_agreement_version_and_clock(self, command, tmp_path, monkeypatch):
         """The other side is a check, too, in this process, with terms and a clock of its own."""

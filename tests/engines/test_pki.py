@@ -1,5 +1,7 @@
+import functools
 import json
 import os
+import re
 import stat
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -388,6 +390,22 @@ def test_a_certificate_that_ran_out_is_refused_at_the_start(tmp_path, authority)
 def test_a_peer_file_that_cannot_be_read_says_why(extra, words, tmp_path):
     with pytest.raises(InputError, match=words):
         PeerFile.load(peer_toml(tmp_path, extra))
+
+
+@pytest.mark.parametrize("endpoint", [None, "127.0.0.1:7447"])
+def test_every_setting_of_a_new_file_can_be_switched_on(endpoint, tmp_path):
+    """Each block or line that is commented out, alone: it must land in the right section."""
+    text, file = template("hospital-a", 0, endpoint), tmp_path / "peer.toml"
+    blocks = re.findall(r"(?m)^# \[+\w+\]+\n(?:# \w+ = .*\n?)+", text)
+    rest = functools.reduce(lambda left, block: left.replace(block, ""), blocks, text)
+    lines = re.findall(r"(?m)^# \w+ = .*\n", rest)
+    names = set()
+    for part in (*blocks, *lines):
+        file.write_text(text.replace(part, re.sub(r"(?m)^# ", "", part)))
+        PeerFile.load(file)
+        names.add(re.search(r"\w+", part)[0])
+    assert names >= {"neighbours", "router", "status", "revocations"}
+    assert ("listen" in names) == (endpoint is None)
 
 
 @pytest.mark.parametrize(

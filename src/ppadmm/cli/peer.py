@@ -172,6 +172,7 @@ def join(
         show({"certificate": place, "name": peer.name, "until": _day(own), "key_vouched": vouched})
         return
     show(f"{peer.keys.certificate}: for {peer.name}, until {_day(own)}.")
+    show(f"Next: records, schema and ledger, as {file} says; then: ppadmm peer card {file}")
     if not vouched:
         show("It does not vouch for the message key: tell the others that key some other safe way.")
 
@@ -221,8 +222,8 @@ def revoke(
         names = sorted(found.names)
         show({"list": str(authority.revocations), "number": found.number, "revoked": names})
         return
-    show(f"{authority.revocations}: list {found.number}, {len(found.names)} revoked. Send it to")
-    show("every site, which names it in its peer.toml (revocations = …).")
+    show(f"{authority.revocations}: list {found.number}, {len(found.names)} revoked.")
+    show("Send it to every site, to be put beside its keys as revoked.json; runs heed it at once.")
 
 
 def _require_told(as_json: bool, told: str | None) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from ppadmm.cli.common import ALGORITHM_NAMES, Json, interruptible, show
 from ppadmm.cli.peer import PeerPath, group, refuse_existing
-from ppadmm.errors import InputError
+from ppadmm.errors import DataError, InputError
 
 if TYPE_CHECKING:
     from ppadmm.agreement import Agreement
@@ -53,6 +53,7 @@ def card(
         show({"file": str(place), **found.to_dict()})
         return
     show(f"{place}: {records.n:,} records, ε ≤ {epsilon:g}, schema {schema.digest()[:12]}….")
+    show("Mail it to whoever drafts the agreement (ppadmm peer agree).")
 
 
 @group.command()
@@ -106,7 +107,8 @@ def agree(
         show({"file": str(out), "digest": terms.digest, "agreement": asdict(terms)})
         return
     show(in_words(terms))
-    show(f"\n{out}: written. Send it to every site, to read and to sign: ppadmm peer sign")
+    show(f"\n{out}: written. Send it to every site, to put beside its peer.toml, read and sign:")
+    show("ppadmm peer sign PEER.toml")
 
 
 @group.command()
@@ -121,12 +123,12 @@ def sign(
 
     Example: ppadmm peer sign hospital-a/peer.toml
     """
-    from ppadmm.engines.agreement_file import load_agreement, save_signature
+    from ppadmm.engines.agreement_file import save_signature
     from ppadmm.engines.peer_file import PeerFile
     from ppadmm.engines.pki.key_files import read_signing_key
 
     peer = PeerFile.load(file)
-    terms = load_agreement(peer.folder / peer.agreement)
+    terms = peer.terms()
     party = peer_party(peer, terms)
     _ = party.reserved  # what cannot be calibrated is refused before it is signed
     if as_json and not yes:
@@ -155,8 +157,13 @@ def peer_records(peer: "PeerFile") -> "Records":
 
     if not peer.schema:
         raise InputError("peer.toml names no schema; give schema = …")
-    data = peer.folder / peer.data if peer.data else None
-    return read_records(data, peer.folder / peer.schema)
+    place = peer.folder / peer.schema
+    if not place.is_file():
+        raise DataError(
+            f"There is no schema at {place}; put the schema file there that all sites use (one of "
+            "them drafts it with `ppadmm schema` and confirms it)."
+        )
+    return read_records(peer.folder / peer.data if peer.data else None, place)
 
 
 def peer_party(peer: "PeerFile", terms: "Agreement", seed: int | None = None) -> "Party":

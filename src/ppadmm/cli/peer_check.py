@@ -1,5 +1,6 @@
 """`ppadmm peer check`: a look at everything that a run needs, at this site and its neighbours."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -47,39 +48,38 @@ def check(
         show("\n".join(map(str, rows)))
     if problems:
         raise ProblemsError(f"Problems found: {len(problems)}; mend them and check again.")
+    if not as_json:
+        show(f"All is well. Next: ppadmm peer run {file}")
 
 
 def _look(peer: "PeerFile", seconds: float) -> "list[Found]":
-    from ppadmm.engines.agreement_file import load_agreement, load_signature
+    from ppadmm.engines.agreement_file import load_signature
     from ppadmm.engines.peer_check import Check, Found, looked_at
     from ppadmm.engines.pki.key_files import read_signing_key
     from ppadmm.engines.zenoh_transport import ZenohTransport
 
-    place = peer.folder / peer.agreement
     rows = [
         looked_at(f"certificate and keys{_certified(peer)}", peer.credentials),
-        looked_at("agreement", lambda: load_agreement(place)),
+        looked_at("agreement", peer.terms),
     ]
     if any(row.problem for row in rows):
         return rows
-    terms = load_agreement(place)
+    terms = peer.terms()
     rows += [
         looked_at("records, schema and this site's part", lambda: peer_party(peer, terms)),
         looked_at("signature", lambda: _signature(peer, terms)),
-        looked_at("ledger", lambda: _ledger(peer)),
+        looked_at("ledger", lambda: _ledger(peer, terms)),
         looked_at("revocations", lambda: peer.refuse_revoked(terms)),
         looked_at("links", lambda: peer.seat(terms)),
     ]
     if rows[-1].problem:
         return rows
-    dialled = _dialled(peer, terms)
-    rows += dialled.values()
     try:
         signature = load_signature(peer.folder / peer.signature, terms, peer.agent)
     except InputError:
         signature = None
-    key, told = read_signing_key(peer.keys.signing), [j for j in dialled if dialled[j].problem]
-    visit = Check(terms, peer.agent, key, ZenohTransport(peer.seat(terms)), signature, told)
+    key, why = read_signing_key(peer.keys.signing), partial(_no_link, peer, terms)
+    visit = Check(terms, peer.agent, key, ZenohTransport(peer.seat(terms)), signature, why)
     try:
         return rows + visit(seconds)
     except InputError as error:
@@ -106,31 +106,39 @@ def _signature(peer: "PeerFile", terms: "Agreement") -> None:
     load_signature(peer.folder / peer.signature, terms, peer.agent)
 
 
-def _ledger(peer: "PeerFile") -> None:
+def _ledger(peer: "PeerFile", terms: "Agreement") -> None:
+    """Refuse a ledger that does not hold, or that leaves no room for this run."""
+    from ppadmm.privacy.accounts import cost, refusal
     from ppadmm.privacy.chain import read_rows, verify
 
     if not peer.ledger:
         raise InputError("peer.toml names no ledger; make one with `ppadmm ledger new`")
-    books, _ = verify(read_rows(peer.folder / peer.ledger))
-    if peer.dataset and peer.dataset not in books.grants:
-        raise InputError(
-            f"no budget is granted for {peer.dataset!r}; grant one with `ppadmm ledger grant`"
-        )
+    books, name = verify(read_rows(peer.folder / peer.ledger))[0], peer.dataset
+    if not name:
+        return
+    if name not in books.grants:
+        raise InputError(f"no budget is granted for {name!r}; grant one with `ppadmm ledger grant`")
+    party = peer_party(peer, terms)
+    begun = any(run.body["spec"] == terms.digest for run in books.counted(name))
+    if begun or party.not_private_because:
+        return
+    more = [party.reserved[party.number]]
+    if (total := cost(books, name, more)) > books.grants[name]["epsilon"]:
+        raise InputError(refusal(books, name, total, more))
 
 
-def _dialled(peer: "PeerFile", terms: "Agreement") -> "dict[int, Found]":
-    """Dial every neighbour that can be dialled, to learn why a link would fail.
+def _no_link(peer: "PeerFile", terms: "Agreement", j: int) -> str:
+    """Dial a neighbour by hand, to learn why there is no link.
 
     One that dials this site need not be open to it; but if it is, its certificate shows.
     """
-    from ppadmm.engines.peer_check import Found, probe
+    from ppadmm.engines.peer_check import probe
 
-    credentials, found = peer.credentials(), {}
-    for link in peer.links(terms):
-        endpoint = link.endpoint or terms.parties[link.agent].endpoint
-        if not endpoint or link.via:
-            continue
-        answer = probe(endpoint, credentials)
-        if link.endpoint or (answer.reached and answer.problem):
-            found[link.agent] = Found(f"{link.name} at {endpoint}", answer.problem)
-    return found
+    link = next(each for each in peer.links(terms) if each.agent == j)
+    if link.via:
+        return "no link at the router"
+    endpoint = link.endpoint or terms.parties[j].endpoint
+    answer = probe(endpoint, peer.credentials()) if endpoint else None
+    if answer is not None and (link.endpoint or answer.reached) and answer.problem:
+        return answer.problem
+    return "no link" if link.endpoint else f"no link; it dials this site at {peer.endpoint}"

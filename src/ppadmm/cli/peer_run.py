@@ -113,13 +113,12 @@ def router(
     """
     import time
 
-    from ppadmm.engines.agreement_file import load_agreement
     from ppadmm.engines.peer_file import PeerFile
     from ppadmm.engines.pki.revocations import EVERY
 
     _let_zenoh_speak()
     peer = PeerFile.load(file)
-    terms = load_agreement(peer.folder / peer.agreement)
+    terms = peer.terms()
     line = f"Router {peer.name!r} of run {terms.digest[:12]}… listens on {listen}; Ctrl-C ends."
     newest = peer.watch_revocations()
     with interruptible("the router is closed"):
@@ -185,13 +184,13 @@ class Site:
     @classmethod
     def load(cls, file: Path, seed: int | None) -> "Site":
         """Read a site's files; a simulation has other folders, so that the two never mix."""
-        from ppadmm.engines.agreement_file import load_agreement, load_signature
+        from ppadmm.engines.agreement_file import load_signature
         from ppadmm.engines.peer_file import PeerFile
         from ppadmm.engines.pki.key_files import read_signing_key
         from ppadmm.experiments.peering import Setting
 
         peer = PeerFile.load(file)
-        terms = load_agreement(peer.folder / peer.agreement)
+        terms = peer.terms()
         party = peer_party(peer, terms, seed)
         name = "state" if seed is None else "simulation"
         return cls(peer, Setting(

@@ -3,7 +3,7 @@
 import socket
 import ssl
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -73,7 +73,7 @@ def probe(endpoint: str, credentials: Credentials, seconds: float = 3.0) -> Answ
     except ssl.SSLError as error:
         return Answer(True, f"TLS fails ({error.reason}); is that port a peer's?")
     except ConnectionRefusedError:
-        return Answer(False, f"nothing listens at {host}:{port}; is it running, is that its port?")
+        return Answer(False, f"nothing listens at {host}:{port}")
     except TimeoutError:
         why = f"no answer from {host}:{port} in {seconds:g} s; open its firewall to this site"
         return Answer(False, why)
@@ -110,7 +110,7 @@ def _refusal(link: ssl.SSLSocket) -> str:
 class Check:
     """A short visit to the neighbours: says who this is and listens to who they are.
 
-    Of the neighbours `told` it is known already why there is no link.
+    Where there is no link, `explain` may know why.
     """
 
     agreement: Agreement
@@ -118,7 +118,7 @@ class Check:
     key: "Ed25519PrivateKey"
     transport: Transport
     signature: bytes | None = None
-    told: Collection[int] = ()
+    explain: Callable[[int], str] = lambda neighbour: ""
 
     def __call__(self, seconds: float) -> list[Found]:
         """Return one line per neighbour and problem."""
@@ -159,11 +159,9 @@ class Check:
 
     def _judge(self, j: int, heard: tuple[Note, float] | None, link: object) -> Iterable[Found]:
         name = f"{self.agreement.parties[j].name} (agent {j})"
-        if heard is None and j in self.told:
-            return
         if heard is None:
             linked = getattr(link, "connected", False)
-            why = "a link but no word" if linked else "no link"
+            why = "a link but no word" if linked else self.explain(j) or "no link"
             yield Found(name, f"{why}; start `ppadmm peer run` or `peer check` there, too")
             return
         note, when = heard

@@ -8,20 +8,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cryptography import x509
 
 from ppadmm import checks
+from ppadmm.agreement import Agreement
+from ppadmm.engines.agreement_file import load_agreement
 from ppadmm.engines.pki import certificates, enrolment
 from ppadmm.engines.pki.enrolment import Keys
 from ppadmm.engines.pki.names import agent_name, host_of
 from ppadmm.engines.pki.revocations import Revocations, Watch, read_revocations
 from ppadmm.engines.seat import Credentials, Seat
 from ppadmm.errors import InputError
-
-if TYPE_CHECKING:
-    from ppadmm.agreement import Agreement
 
 TEMPLATE = """\
 # One site of a run. Nothing in this file is secret. Paths are relative to this file.
@@ -53,6 +52,9 @@ signature = "signature.json"
 # addresses only.
 {listen}
 
+# A page for this machine alone (http://127.0.0.1:PORT) with figures for Prometheus at /metrics.
+# status = 8790
+
 [certificates]
 # tls.key and signing.key are secret and stay here; certificate.pem and authority.pem come from
 # `ppadmm peer join`.
@@ -60,9 +62,6 @@ folder = "keys"
 # The authority's signed list of revoked names, if there is one, is put beside them, as
 # keys/revoked.json, at any time, also during a run. Only if it lies elsewhere:
 # revocations = "revoked.json"
-
-# A page for this machine alone (http://127.0.0.1:PORT) with figures for Prometheus at /metrics.
-# status = 8790
 
 # Neighbours and their endpoints are in the agreement: of two that can both be dialled the one with
 # the smaller number dials. Only if this site reaches them elsewhere, give one block for each; leave
@@ -147,6 +146,16 @@ class PeerFile:
         except TypeError as error:
             raise InputError(f"{path} cannot be read: {_named(error)}.") from None
 
+    def terms(self) -> Agreement:
+        """Read the agreement."""
+        path = self.folder / self.agreement
+        if not path.is_file():
+            raise InputError(
+                f"There is no agreement at {path}; put the file there that was sent to all sites "
+                "(ppadmm peer agree writes it)."
+            )
+        return load_agreement(path)
+
     @property
     def keys(self) -> Keys:
         """Where the keys and certificates are."""
@@ -187,7 +196,7 @@ class PeerFile:
     def _roots(self) -> list[x509.Certificate]:
         return certificates.read_certificates(_joined(self.keys.authority))
 
-    def refuse_revoked(self, agreement: "Agreement") -> None:
+    def refuse_revoked(self, agreement: Agreement) -> None:
         """Refuse an agreement with a party whose certificate was revoked."""
         found = self.revocations()
         for party in agreement.parties:
@@ -202,7 +211,7 @@ class PeerFile:
         self.revocations().refuse(self.name, own.serial_number)
         return Credentials(keys.authority, keys.certificate, keys.tls)
 
-    def links(self, agreement: "Agreement") -> tuple[Link, ...]:
+    def links(self, agreement: Agreement) -> tuple[Link, ...]:
         """Return how every neighbour is reached: as the file says, or else as all agreed."""
         wanted = agreement.graph.neighbours(self.agent)
         if not self.neighbours:
@@ -221,7 +230,7 @@ class PeerFile:
                 )
         return self.neighbours
 
-    def _link(self, agreement: "Agreement", j: int) -> Link:
+    def _link(self, agreement: Agreement, j: int) -> Link:
         mine, theirs = agreement.parties[self.agent], agreement.parties[j]
         if theirs.endpoint and (not mine.endpoint or self.agent < j):
             return Link(j, theirs.name, endpoint=theirs.endpoint)
@@ -233,7 +242,7 @@ class PeerFile:
             )
         return Link(j, theirs.name, via="router")
 
-    def seat(self, agreement: "Agreement") -> Seat:
+    def seat(self, agreement: Agreement) -> Seat:
         """Return this site's place in a run."""
         credentials, links = self.credentials(), self.links(agreement)
         relayed = {link.agent: link.name for link in links if link.via}
