@@ -19,7 +19,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ppadmm import __version__, wire
 from ppadmm.agent import Agent, Message, Send
@@ -27,22 +26,14 @@ from ppadmm.agreement import Agreement
 from ppadmm.algorithms import Heard
 from ppadmm.engines import notes
 from ppadmm.engines.notes import Note
-from ppadmm.engines.peer_outcome import (
-    Outcome,
-    Pace,
-    average_of,
-    books_of,
-    require_same,
-    spoken,
-)
+from ppadmm.engines.peer_outcome import Outcome, Pace, books_of, require_same
 from ppadmm.engines.peer_revoked import Revoked
+from ppadmm.engines.peer_standing import Standing
 from ppadmm.engines.peer_store import Store
-from ppadmm.engines.peer_view import Tally, Teller, View, view_of
+from ppadmm.engines.peer_view import Teller, View, view_of
 from ppadmm.engines.pki.revocations import EVERY, Revocations
 from ppadmm.engines.transport import HISTORY, Transport
 from ppadmm.errors import DisagreementError, ForeignError, InputError, ProtocolError
-from ppadmm.mechanisms import Release
-from ppadmm.typing import Array
 from ppadmm.wire import FINAL, VALUE, Codec
 
 if TYPE_CHECKING:
@@ -54,7 +45,6 @@ GONE = 10.0
 """Seconds that a peer which was started again with all averages looks for one who lacks them."""
 ANSWERS_APART = 0.05
 """Seconds between two notes in answer to others': they go to all neighbours, who may answer."""
-
 ENDED_IT = " ended the run: "
 """Between who was the first to end and why; those after it hand the reason on as it is."""
 
@@ -63,7 +53,7 @@ class _Ended(Exception):  # noqa: N818 - it is an answer, not a fault
     """Why the run cannot go on."""
 
 
-class Peer:
+class Peer(Standing):
     """Drives one agent; `signature` is this site's own, made by a person beforehand.
 
     `revocations` returns the authority's newest list, which may change while the run goes on.
@@ -87,7 +77,7 @@ class Peer:
                 f"The signature of {agreement.parties[agent.number].name!r} is not on this "
                 "agreement; sign it with: ppadmm peer sign"
             )
-        self.agent, self.agreement = agent, agreement
+        super().__init__(agent, agreement)
         self._key, self._transport, self._store = key, transport, store
         self._pace, self._tell = pace or Pace(), tell or Teller()
         keys = {i: party.public_key() for i, party in enumerate(agreement.parties)}
@@ -95,11 +85,8 @@ class Peer:
         self._revoked = Revoked(agreement, revocations)
         self._notes: dict[int, Note] = {}
         self._said: deque[bytes] = deque(maxlen=HISTORY)
-        self._made: list[Release] = []
-        self._finals: dict[int, bytes] = {}
-        self._signatures = {**self._known_signatures(), agent.number: signature.hex()}
-        self.tally, self.resumed, self.books = Tally(), 0, books_of(agent)
-        self.phase, self.reason, self._settled = "signing", "", False
+        self._signatures |= {**self._known_signatures(), agent.number: signature.hex()}
+        self._settled = False
         self._quarrels: dict[str, list[str]] = {}
         self._times: Counter[str] = Counter()
         self._owes_note, self._noted, self._was_over = False, 0.0, False
@@ -243,23 +230,14 @@ class Peer:
         """End the run if it still needs something of a party that was revoked."""
         news = self._revoked.news()
         for i, why in news.items():
-            self._tell("revoked", agent=i, name=self._name(i), why=why)
+            self._tell("revoked", agent=i, name=self.name(i), why=why)
         needed = [why for i, why in news.items() if i not in self._finals]
         if needed and not self.reason:
             raise _Ended("; ".join(needed))
 
     def _silence(self, limit: float) -> str:
-        names = ", ".join(self._name(j) for j in self.waited_for) or "the others"
+        names = ", ".join(self.name(j) for j in self.waited_for) or "the others"
         return f"nothing new from {names} for {limit:g} s, in round {len(self._made)}"
-
-    @property
-    def waited_for(self) -> tuple[int, ...]:
-        """Whom this peer is waiting for: for signatures, for this round, or for averages."""
-        if self.phase == "signing":
-            return tuple(i for i in range(self.agents) if i not in self._signatures)
-        if self.phase == "rounds":
-            return self.agent.missing if self._made else ()
-        return tuple(i for i in range(self.agents) if i not in self._finals)
 
     # -- saying --------------------------------------------------------------------------------
 
@@ -389,13 +367,13 @@ class Peer:
             if i not in self._signatures and self.agreement.is_signed(i, bytes.fromhex(text)):
                 self._signatures[i] = text
                 self._owes_note = True
-                self._tell("signature", agent=i, name=self._name(i))
+                self._tell("signature", agent=i, name=self.name(i))
 
     def _answer(self, note: Note) -> None:
         """Say what the sender lacks and I have; end if it had to."""
         stuck = self.phase != "signing" and len(self._finals) < self.agents
         if note.phase == "ended" and stuck and not self.reason:
-            first = "" if ENDED_IT in note.reason else f"{self._name(note.agent)}{ENDED_IT}"
+            first = "" if ENDED_IT in note.reason else f"{self.name(note.agent)}{ENDED_IT}"
             raise _Ended(first + note.reason)
         unsigned = set(self._signatures) - set(note.signatures)
         if unsigned or (self._settled and not note.settled):
@@ -406,54 +384,18 @@ class Peer:
 
     def _disagree(self, neighbour: int, note: Note) -> None:
         """Name every difference; before round 0 that is the end."""
-        found, name = note.differences(self.agreement), self._name(neighbour)
+        found, name = note.differences(self.agreement), self.name(neighbour)
         self._tell_rarely("disagreement", neighbour=neighbour, name=name, differences=found)
         if self.phase == "signing":
             self._quarrels[name] = found
 
     # -- small things --------------------------------------------------------------------------
 
-    @property
-    def agents(self) -> int:
-        """N."""
-        return len(self.agreement.parties)
-
-    @property
-    def rounds(self) -> int:
-        """T."""
-        return self.agent.algorithm.rounds
-
-    @property
-    def made(self) -> int:
-        """How many rounds this agent has spoken in or been silent in."""
-        return len(self._made)
-
-    @property
-    def signed(self) -> int:
-        """How many signatures are there."""
-        return len(self._signatures)
-
-    @property
-    def finals(self) -> int:
-        """How many final averages are there."""
-        return len(self._finals)
-
     def _tell_rarely(self, event: str, **fields: Any) -> None:
         """Tell the 1st, 10th, 100th, … time: a neighbour's flood must not fill a disk."""
         self._times[event] += 1
         if str(self._times[event]).strip("0") == "1":
             self._tell(event, count=self._times[event], **fields)
-
-    def _name(self, number: int) -> str:
-        return f"{self.agreement.parties[number].name!r} (agent {number})"
-
-    def so_far(self) -> tuple[Array, NDArray[np.bool_]]:
-        """Return this site's releases (t, d) and in which rounds it spoke (t,)."""
-        return spoken(list(self._made), self.agreement.parameters)
-
-    def average(self) -> Array:
-        """Return this site's average of its releases so far (d,); 0 before the first."""
-        return average_of(*self.so_far())
 
     def _known_signatures(self) -> dict[int, str]:
         found = self._store.signatures().items()
