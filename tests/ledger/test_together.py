@@ -66,3 +66,16 @@ def test_who_ended_before_its_time_has_no_common_model():
     ended = check(resigned(two, OTHER, end)).certificate
     assert differences([body(), ended]) == []
     assert differences([body(), check(two).certificate]) != []
+
+
+def test_the_command_says_who_differs_and_its_exit_code_is_nine(command, tmp_path):
+    one, two = tmp_path / "one.json", tmp_path / "two.json"
+    one.write_bytes(certificate(peers=[THEIRS]))
+    two.write_bytes(certificate(key=OTHER, peers=[OURS]))
+    assert command("verify", one, two).code == 0
+    two.write_bytes(certificate(key=OTHER, peers=[OURS], model=b"x"))
+    done = command("verify", one, two)
+    assert (done.code, done.out) == (9, "")
+    assert done.err.startswith("Error: They do not agree: model differs ('us' (")
+    assert len(done.err.splitlines()) == 1
+    assert command("verify", two).code == 0

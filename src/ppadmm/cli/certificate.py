@@ -143,14 +143,14 @@ def verify(
     Example: ppadmm verify hospital.json bank.json --trust hospital.key.pub --trust bank.key.pub
     """
     from ppadmm.privacy.keys import public_key_named
-    from ppadmm.reports.certificate import verdict_text, verified
+    from ppadmm.reports.certificate import verdicts_text, verified
 
     trusted = [public_key_named(each) for each in trust or []]
     verdicts = verified(certificates, trusted, ledger, run)
     if as_json:
         show({"certificates": [_plain(verdict) for verdict in verdicts]})
         return
-    show("\n\n".join(verdict_text(path, v) for path, v in zip(certificates, verdicts, strict=True)))
+    show(verdicts_text(certificates, verdicts))
 
 
 def _plain(verdict: "Verdict") -> dict[str, Any]:

@@ -132,13 +132,13 @@ def _no_link(peer: "PeerFile", terms: "Agreement", j: int) -> str:
 
     One that dials this site need not be open to it; but if it is, its certificate shows.
     """
-    from ppadmm.engines.peer_check import probe
+    from ppadmm.engines.peer_check import START, probe
 
     link = next(each for each in peer.links(terms) if each.agent == j)
     if link.via:
-        return "no link at the router"
+        return f"no link; {START}, and look after the router"
     endpoint = link.endpoint or terms.parties[j].endpoint
     answer = probe(endpoint, peer.credentials()) if endpoint else None
     if answer is not None and (link.endpoint or answer.reached) and answer.problem:
         return answer.problem
-    return "no link" if link.endpoint else f"no link; it dials this site at {peer.endpoint}"
+    return "" if link.endpoint else f"no link; {START}; it dials this site at {peer.endpoint}"

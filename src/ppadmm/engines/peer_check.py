@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 SKEW = 60.0
 """Seconds by which clocks may differ: certificates and logs need them to be roughly right."""
 PAUSE = 0.5
+START = "start `ppadmm peer run` or `peer check` there, too"
 EXPIRED = 10
 OTHER_ADDRESS = (62, 64)
 """Codes of OpenSSL: X509_V_ERR_CERT_HAS_EXPIRED, …_HOSTNAME_MISMATCH, …_IP_ADDRESS_MISMATCH."""
@@ -73,7 +74,7 @@ def probe(endpoint: str, credentials: Credentials, seconds: float = 3.0) -> Answ
     except ssl.SSLError as error:
         return Answer(True, f"TLS fails ({error.reason}); is that port a peer's?")
     except ConnectionRefusedError:
-        return Answer(False, f"nothing listens at {host}:{port}")
+        return Answer(False, f"nothing listens at {host}:{port}; {START}")
     except TimeoutError:
         why = f"no answer from {host}:{port} in {seconds:g} s; open its firewall to this site"
         return Answer(False, why)
@@ -161,8 +162,8 @@ class Check:
         name = f"{self.agreement.parties[j].name} (agent {j})"
         if heard is None:
             linked = getattr(link, "connected", False)
-            why = "a link but no word" if linked else self.explain(j) or "no link"
-            yield Found(name, f"{why}; start `ppadmm peer run` or `peer check` there, too")
+            why = f"a link but no word; {START}" if linked else self.explain(j)
+            yield Found(name, why or f"no link; {START}")
             return
         note, when = heard
         yield Found(f"{name}: reached, {note.phase}, round {note.round}")

@@ -115,8 +115,22 @@ def _require_ledger(verdict: Verdict, ledger: Path) -> None:
     certificates.require_booked(verdict.statement, verify_ledger(rows[: entry["count"]])[0])
 
 
-def verdict_text(path: Path, verdict: Verdict) -> str:
-    """Return what a certificate says, what was checked and what it cannot show."""
+def verdicts_text(paths: Sequence[Path], verdicts: Sequence[Verdict]) -> str:
+    """Return what certificates say, what was checked and what none can show."""
+    parts = [_verdict_lines(path, v) for path, v in zip(paths, verdicts, strict=True)]
+    last = "No certificate can prove: " + "; ".join(NOT_PROVEN) + "."
+    if len(parts) == 1:
+        parts = [[*parts[0], last]]
+    else:
+        parts.append([last])
+    return "\n\n".join("\n".join(map(_filled, part)) for part in parts)
+
+
+def _filled(line: str) -> str:
+    return textwrap.fill(line, 100, subsequent_indent="  ")
+
+
+def _verdict_lines(path: Path, verdict: Verdict) -> list[str]:
     statement, signer = verdict.statement, verdict.certificate["signer"]
     lines = [
         f"{path}: holds. Signed by {signer['name']!r} with {signer['key']}.",
@@ -126,8 +140,7 @@ def verdict_text(path: Path, verdict: Verdict) -> str:
     ]
     if verdict.unchecked:
         lines.append("Not checked: " + "; ".join(verdict.unchecked) + ".")
-    lines.append("No certificate can prove: " + "; ".join(NOT_PROVEN) + ".")
-    return "\n".join(textwrap.fill(line, 100, subsequent_indent="  ") for line in lines)
+    return lines
 
 
 def _headline(statement: dict[str, Any]) -> str:
