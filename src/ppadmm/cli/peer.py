@@ -1,5 +1,6 @@
 """`ppadmm peer`: a site of a run over a network. Here: keys, requests, certificates."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -68,7 +69,7 @@ def new(
     show(f"{file}: written; read it and fill in the rest.")
     show(f"{keys.tls}, {keys.signing}: made. They never leave this site; keep a copy in a safe.")
     show(f"Public message key, for the agreement: {keys.public_signing_key()}")
-    show(f"Next: ppadmm peer request {file}")
+    show(f"Next: ppadmm peer request {quoted(file)}")
 
 
 @group.command()
@@ -172,7 +173,7 @@ def join(
         show({"certificate": place, "name": peer.name, "until": _day(own), "key_vouched": vouched})
         return
     show(f"{peer.keys.certificate}: for {peer.name}, until {_day(own)}.")
-    show(f"Next: records, schema and ledger, as {file} says; then: ppadmm peer card {file}")
+    show(f"Next: records, schema and ledger, as {file} says; then: ppadmm peer card {quoted(file)}")
     if not vouched:
         show("It does not vouch for the message key: tell the others that key some other safe way.")
 
@@ -254,6 +255,11 @@ def _compare(
     with interruptible():
         if not typer.confirm(f"Has {who} read out the same one to you?", default=False):
             raise InputError("The fingerprint was not compared; nothing was written.")
+
+
+def quoted(path: Path) -> str:
+    """Return a path as a shell takes it."""
+    return shlex.quote(str(path))
 
 
 def refuse_existing(path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ppadmm.cli.common import ALGORITHM_NAMES, Json, interruptible, show
-from ppadmm.cli.peer import PeerPath, group, refuse_existing
+from ppadmm.cli.peer import PeerPath, group, quoted, refuse_existing
 from ppadmm.errors import DataError, InputError
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def sign(
         reasons = list(party.not_private_because)
         show({"file": str(place), "digest": terms.digest, "not_private_because": reasons})
         return
-    show(f"{place}: signed {terms.digest[:12]}…. Next: ppadmm peer check {file}")
+    show(f"{place}: signed {terms.digest[:12]}…. Next: ppadmm peer check {quoted(file)}")
 
 
 def peer_records(peer: "PeerFile") -> "Records":

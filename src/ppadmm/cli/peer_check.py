@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ppadmm.cli.common import Json, interruptible, show
-from ppadmm.cli.peer import PeerPath, group
+from ppadmm.cli.peer import PeerPath, group, quoted
 from ppadmm.cli.peer_agree import peer_party
 from ppadmm.errors import InputError, PpadmmError
 
@@ -49,7 +49,7 @@ def check(
     if problems:
         raise ProblemsError(f"Problems found: {len(problems)}; mend them and check again.")
     if not as_json:
-        show(f"All is well. Next: ppadmm peer run {file}")
+        show(f"All is well. Next: ppadmm peer run {quoted(file)}")
 
 
 def _look(peer: "PeerFile", seconds: float) -> "list[Found]":

@@ -200,7 +200,10 @@ class PeerFile:
         """Refuse an agreement with a party whose certificate was revoked."""
         found = self.revocations()
         for party in agreement.parties:
-            found.refuse(party.name)
+            if why := found.why(party.name):
+                raise InputError(
+                    f"T{why[1:]}; draft a new agreement without it, or with its new name."
+                )
 
     def credentials(self, now: datetime | None = None) -> Credentials:
         """Return the files for the links, after a look at each: valid, ours, not revoked."""
