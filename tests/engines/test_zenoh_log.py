@@ -41,8 +41,12 @@ def test_a_flood_is_told_ever_less_often(caplog):
     for _ in range(1500):
         log.take(COLOURED)
     log.take(f"{HEAD}zenoh_link_tls::unicast: received fatal alert: X{HINT}")
+    for k in range(30):
+        log.take(f"{HEAD}zenoh_link_tls::unicast: something new, number {k}{HINT}")
     counts = [record.fields["count"] for record in caplog.records]
-    assert counts == [1, 10, 100, 1000, 1]
+    assert counts == [1, 10, 100, 1000, 1, 1, 10]
+    assert caplog.records[-1].fields["why"] == "something new, number 9"
+    assert len(log._counts) == 3
 
 
 def test_standard_output_is_taken_over_and_given_back(caplog, monkeypatch, capfd):

@@ -84,7 +84,8 @@ class ZenohLog(AbstractContextManager["ZenohLog"]):
         why = in_words(line)
         if why is None:
             return
-        self._counts[why] += 1
-        if str(self._counts[why]).strip("0") == "1":
-            fields = {"why": why, "count": self._counts[why]}
+        kind = why if why in WORDS.values() else "other"
+        self._counts[kind] += 1
+        if str(self._counts[kind]).strip("0") == "1":
+            fields = {"why": why, "count": self._counts[kind]}
             log.warning("refused a link", extra={"fields": fields})
