@@ -189,12 +189,39 @@ def test_a_site_that_lies_in_its_own_certificate_is_named(private, tmp_path, cha
     assert words in str(refused.value)
 
 
+def renamed(body):
+    body["statement"]["agents"][0]["name"] = body["signer"]["name"] = "clinic"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (renamed, "signer.name is 'clinic', agreed is 'site-3'"),
+        (put("statement", "agents", 0, "records", 4000), "[[3, 'site-3', 4000]], agreed is"),
+        (put("statement", "run", "rounds", 17), "run.rounds is 17, agreed is 16"),
+        (put("peers", []), "peers is [], agreed is ["),
+        (put("statement", "settings_digest", "ab" * 32), "of the agreement abababababab…"),
+    ],
+)
+def test_a_certificate_that_is_not_as_agreed_is_named(private, tmp_path, change, words):
+    """Also where nobody else says otherwise, as with a name or a number of records."""
+    agreement = private.files[0].parent / "agreement.json"
+    for verdict in verified(paths_of(private), [], None, None, agreement):
+        assert not any("--trust" in text for text in verdict.unchecked)
+    paths = lie(private, 3, tmp_path, change)
+    with pytest.raises(CertificateError) as refused:
+        verified(paths[3:4], [], None, None, agreement)
+    assert words in str(refused.value)
+
+
 def test_another_key_in_the_place_of_a_site_is_seen(private, tmp_path):
     key = Ed25519PrivateKey.generate()
     public = key.public_key().public_bytes_raw().hex()
     paths = lie(private, 3, tmp_path, put("signer", "key", public), key)
     with pytest.raises(CertificateError, match=f"'site-0' does not name {public} of 'site-3'"):
         verified(paths, [], None, None)
+    with pytest.raises(CertificateError, match="which is no party's"):
+        verified(paths, [], None, None, private.files[0].parent / "agreement.json")
 
 
 def test_parties_whose_certificates_are_missing_are_counted(private):

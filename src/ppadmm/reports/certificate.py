@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ppadmm.agreement import Agreement
+from ppadmm.engines.agreement_file import load_agreement
 from ppadmm.errors import CertificateError, InputError
 from ppadmm.privacy import certificate as certificates
 from ppadmm.privacy import together
@@ -14,6 +16,7 @@ from ppadmm.privacy.certificate import NOT_PROVEN, Verdict
 from ppadmm.privacy.chain import read_rows
 from ppadmm.privacy.chain import verify as verify_ledger
 from ppadmm.privacy.sqlite_ledger import now
+from ppadmm.reports.agreed import require_agreed
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -56,10 +59,18 @@ def _statement(run: Path) -> dict[str, Any]:
 
 
 def verified(
-    paths: Sequence[Path], trusted: Sequence[str], ledger: Path | None, run: Path | None
+    paths: Sequence[Path],
+    trusted: Sequence[str],
+    ledger: Path | None,
+    run: Path | None,
+    agreement: Path | None = None,
 ) -> list[Verdict]:
-    """Check certificates of one run; name the file that does not hold."""
-    verdicts = [_checked(path, trusted) for path in paths]
+    """Check certificates of one run; name the file that does not hold.
+
+    Who has the `agreement` knows all parties' keys from it.
+    """
+    terms = None if agreement is None else load_agreement(agreement)
+    verdicts = [_checked(path, trusted, terms) for path in paths]
     verdicts = _compared(verdicts) if len(verdicts) > 1 else verdicts
     if ledger is not None:
         _require_ledger(verdicts[0], ledger)
@@ -85,11 +96,16 @@ def _compared(verdicts: Sequence[Verdict]) -> list[Verdict]:
     return checked
 
 
-def _checked(path: Path, trusted: Sequence[str]) -> Verdict:
+def _checked(path: Path, trusted: Sequence[str], terms: Agreement | None) -> Verdict:
     try:
-        return certificates.check(path.read_bytes(), trusted)
+        verdict = certificates.check(path.read_bytes(), trusted)
+        if terms is None:
+            return verdict
+        require_agreed(verdict.certificate, terms)
     except CertificateError as error:
         raise CertificateError(f"{path} does not hold. {error}") from None
+    known = replace(verdict, unchecked=())  # whose key it is, the agreement says
+    return _with(known, f"name, key and terms as agreed ({terms.digest[:12]}…)")
 
 
 def _with(verdict: Verdict, what: str) -> Verdict:
