@@ -53,7 +53,8 @@ class ZenohLog(AbstractContextManager["ZenohLog"]):
         sys.stdout.flush()
         self._before = os.dup(STANDARD_OUTPUT)
         read, write = os.pipe()
-        os.set_blocking(write, False)  # Zenoh must never wait for this reader
+        if hasattr(os, "set_blocking"):  # not on Windows before Python 3.12
+            os.set_blocking(write, False)  # Zenoh must never wait for this reader
         os.dup2(write, STANDARD_OUTPUT)
         os.close(write)
         self._reader = threading.Thread(target=self._read, args=(read,), daemon=True)
