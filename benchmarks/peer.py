@@ -35,7 +35,8 @@ from ppadmm.data import Shard, normalise_rows
 from ppadmm.engines import local, notes
 from ppadmm.engines.peer import Peer
 from ppadmm.engines.peer_store import Store
-from ppadmm.engines.zenoh_transport import Credentials, Seat, ZenohTransport
+from ppadmm.engines.seat import Credentials, Seat
+from ppadmm.engines.zenoh_transport import ZenohTransport
 from ppadmm.noise import SeededNoise
 from ppadmm.privacy import Budget, MemoryLedger
 from ppadmm.privacy.sqlite_ledger import SqliteLedger

@@ -25,7 +25,8 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-from ppadmm.engines.zenoh_transport import Credentials, Seat, ZenohTransport
+from ppadmm.engines.seat import Credentials, Seat
+from ppadmm.engines.zenoh_transport import ZenohTransport
 
 PEERS = 5
 RUN = bytes(16)
@@ -106,15 +107,17 @@ def free_port():
 
 def certificates(folder):
     """Return (authority, certificate, key) for each peer."""
-    from ppadmm.engines import pki
+    from ppadmm.engines.pki import enrolment
+    from ppadmm.engines.pki.authority import Authority
+    from ppadmm.engines.pki.enrolment import Keys
 
-    authority, found = pki.Authority(folder / "ca"), []
+    authority, found = Authority(folder / "ca"), []
     authority.make("benchmark")
     for i in range(PEERS):
-        keys = pki.Keys(folder / str(i))
+        keys = Keys(folder / str(i))
         keys.make()
         name = f"agent-{i}"
-        pki.join(keys, name, authority.approve(pki.request(keys, name, ["127.0.0.1"])))
+        enrolment.join(keys, name, authority.approve(enrolment.request(keys, name, ["127.0.0.1"])))
         found.append([str(keys.authority), str(keys.certificate), str(keys.tls)])
     return found
 

@@ -14,6 +14,8 @@ from ppadmm.algorithms.settings import Speaking
 from ppadmm.data.schema import Categorical, Label, Numeric, Schema
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.experiments.train import train
+from ppadmm.privacy import canonical
+from ppadmm.privacy.certificate import DOMAIN
 from ppadmm.reports.files import write_run
 
 EVIL = "</script><script>window.hacked=1</script>"
@@ -72,6 +74,14 @@ def change(folder: Path, file: str, **values) -> None:
     """Overwrite entries of a JSON file in a run folder."""
     path = folder / file
     path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+
+
+def resigned(data: bytes, key, change) -> bytes:
+    """Return the certificate of a signer who changed it: a good signature on another content."""
+    content = json.loads(data)["certificate"]
+    change(content)
+    signature = key.sign(DOMAIN + canonical.dumps(content)).hex()
+    return canonical.dumps({"certificate": content, "signature": signature}) + b"\n"
 
 
 def hostile_spec() -> RunSpec:

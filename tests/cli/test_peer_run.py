@@ -10,9 +10,11 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "engines"))
 from sites import SCHEMA, Peer, free_ports, make_sites, until, write_records
 
-from ppadmm.engines import pki
 from ppadmm.engines.agreement_file import load_agreement, save_agreement
 from ppadmm.engines.peer_file import PeerFile
+from ppadmm.engines.pki.key_files import read_signing_key
+from ppadmm.privacy import Budget
+from ppadmm.privacy.sqlite_ledger import SqliteLedger
 
 pytest.importorskip("zenoh", reason="eclipse-zenoh (extra peer) is not installed")
 
@@ -148,12 +150,30 @@ class TestChecking:
         done = command("peer", "check", sites.files[0], "--seconds", 0.5, "--json")
         assert done.code == 11
         found = {row["what"]: row["problem"] for row in json.loads(done.out)["found"]}
-        assert "nothing listens at" in next(
-            v for k, v in found.items() if k.startswith("site-1 at")
-        )
-        assert "no link; start `ppadmm peer run`" in found["site-1 (agent 1)"]
+        why = found["site-1 (agent 1)"]
+        assert why.startswith("nothing listens at 127.0.0.1:")
+        assert why.endswith("; start `ppadmm peer run` or `peer check` there, too")
         assert "sign it (ppadmm peer sign)" in found["signature"]
-        assert found["certificate and keys"] == found["ledger"] == found["agreement"] == ""
+        assert found["ledger"] == found["agreement"] == found["revocations"] == ""
+        assert any(k.startswith("certificate and keys (until 20") and not found[k] for k in found)
+
+    def test_two_that_check_each_other_find_no_problem(self, tmp_path):
+        sites = make_sites(tmp_path, n=2, graph="complete")
+        checks = [Peer(file, "--seconds", 30, check=True) for file in sites.files]
+        assert [check.wait() for check in checks] == [0, 0], checks[0].words()
+        for k, check in enumerate(checks):
+            assert f"site-{1 - k} (agent {1 - k}): reached, checking" in check.words()
+            assert check.words().endswith(f"All is well. Next: ppadmm peer run {check.file}\n")
+
+    def test_a_run_that_the_ledger_would_refuse_is_seen_before_it_starts(self, command, tmp_path):
+        sites = make_sites(tmp_path, n=2, graph="complete")
+        with SqliteLedger.open(sites.files[0].parent / "site.ledger") as ledger:
+            ledger.grant("records", Budget(0.5, 1e-4))
+        done = command("peer", "check", sites.files[0], "--seconds", 0.1)
+        assert done.code == 11
+        words = " ".join(done.out.split())
+        assert "PROBLEM ledger: With this run 'records' would cost ε = 2 at δ = 0.0001" in words
+        assert "but ε = 0.5 is granted" in words
 
     def test_another_agreement_version_and_clock(self, command, tmp_path, monkeypatch):
         """The other side is a check, too, in this process, with terms and a clock of its own."""
@@ -166,7 +186,7 @@ class TestChecking:
         sites = make_sites(tmp_path, n=2, graph="complete")
         peer = PeerFile.load(sites.files[1])
         terms = replace(sites.agreement, eta=0.5, patience=7)
-        key = pki.read_signing_key(peer.keys.signing)
+        key = read_signing_key(peer.keys.signing)
         visit = peer_check.Check(terms, 1, key, ZenohTransport(peer.seat(terms)))
         note = visit._note()
         visit._note = lambda: replace(note, version="9.9", time=note.time - 3600)
@@ -184,22 +204,22 @@ class TestChecking:
             assert words in done.out
 
     def test_why_a_link_fails_is_said(self, tmp_path):
-        from ppadmm.engines.peer_check import probe
+        from ppadmm.engines.peer_check import Answer, probe
 
         sites = make_sites(tmp_path / "a", n=2, graph="complete")
         strange = make_sites(tmp_path / "b", n=2, graph="complete")
         other = Peer(sites.files[1], "--test-seed", 1)
         end = sites.agreement.parties[1].endpoint
+        ours, theirs = (PeerFile.load(each.files[0]).credentials() for each in (sites, strange))
         try:
             until(lambda: _listens(sites, 1))
-            assert probe(end, PeerFile.load(sites.files[0]).credentials()) == ""
-            theirs = PeerFile.load(strange.files[0]).credentials()
-            assert "certificate does not hold" in probe(end, theirs)
+            assert probe(end, ours) == Answer(reached=True)
+            assert "is not from this site's authority" in probe(end, theirs).problem
             name = end.replace("127.0.0.1", "localhost")
-            wrong = probe(name, PeerFile.load(sites.files[0]).credentials())
-            assert "certificate does not hold" in wrong
+            assert "is not for the address localhost" in probe(name, ours).problem
         finally:
             other.kill()
+        assert not probe(end, ours).reached
 
 
 def _listens(sites, i):

@@ -93,13 +93,39 @@ def be(file, options, seam, host):
         os._exit(code)
 
 
-def _put_seam(file, loss=0.0, repeat=0.0, delay=0.0, pause=0.0, note=False, seed=0):
+def _put_seam(
+    file, loss=0.0, repeat=0.0, delay=0.0, pause=0.0, note=False, seed=0, reckless=False, bare=False
+):
     from ppadmm.engines import zenoh_transport
+
+    if reckless:
+        _look_at_nothing(bare)
 
     inner = zenoh_transport.ZenohTransport
     faults = Faults(loss, repeat, delay, longest=6, seed=seed)
     sent = file.parent / "sent.bin" if note else None
     zenoh_transport.ZenohTransport = lambda seat: Seam(inner(seat), faults, pause, sent)
+
+
+def _look_at_nothing(bare):
+    """Be an intruder: connect with whatever certificate there is, or with none (`bare`)."""
+    from ppadmm.engines import zenoh_configuration
+    from ppadmm.engines.peer_file import PeerFile
+    from ppadmm.engines.seat import Credentials
+
+    def credentials(peer, now=None):
+        return Credentials(peer.keys.authority, peer.keys.certificate, peer.keys.tls)
+
+    tls = zenoh_configuration._tls
+
+    def without_certificate(files):
+        mine = ("connect_private_key", "connect_certificate")
+        rest = {name: value for name, value in tls(files).items() if name not in mine}
+        return {**rest, "enable_mtls": False}
+
+    PeerFile.credentials = credentials
+    if bare:
+        zenoh_configuration._tls = without_certificate
 
 
 def start(file, options, seam, host):

@@ -10,8 +10,10 @@ import time
 
 import numpy as np
 
-from ppadmm.engines import zenoh_transport
-from ppadmm.engines.zenoh_transport import Credentials, Seat, ZenohTransport, key_of
+from ppadmm.engines import zenoh_session
+from ppadmm.engines.seat import Credentials, Seat
+from ppadmm.engines.zenoh_configuration import key_of
+from ppadmm.engines.zenoh_transport import ZenohTransport
 
 
 def seat_of(plain):
@@ -68,17 +70,17 @@ class Peer:
 
     def attack(self, configuration, run, victim, claims):
         """Speak and ask without any access control of my own; return what came back."""
-        session = zenoh_transport._open(configuration)
+        session = zenoh_session.open_session(configuration)
         got = []
         kept = [session.declare_subscriber(key_of(bytes.fromhex(run), victim), got.append)]
-        forged = zenoh_transport._publisher(session, key_of(bytes.fromhex(run), claims))
+        forged = zenoh_session.new_publisher(session, key_of(bytes.fromhex(run), claims))
         for _ in range(4):
             forged.put(b"forged")
             session.put(key_of(bytes.fromhex(run), victim), b"forged", allowed_destination=REMOTE)
             time.sleep(0.15)
         links = len(session.info.links())
         everything = key_of(bytes.fromhex(run), victim) + "/@adv/**"
-        zenoh_transport.ask_for_history(session, everything, got.append)
+        zenoh_session.ask_for_history(session, everything, got.append)
         time.sleep(0.5)
         kept.clear()
         session.close()
@@ -94,7 +96,7 @@ def main():
 
     REMOTE = zenoh.Locality.REMOTE
     logging.basicConfig(level=logging.INFO, stream=sys.stdout)
-    zenoh_transport.show_zenoh_log("warn")
+    zenoh_session.show_zenoh_log("warn")
     peer = Peer()
     for line in sys.stdin:
         name, arguments = json.loads(line)

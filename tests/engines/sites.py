@@ -23,9 +23,13 @@ import pyarrow.csv
 
 from ppadmm.agreement import Agreement, Party
 from ppadmm.data import Categorical, Label, Numeric, Schema
-from ppadmm.engines import pki
 from ppadmm.engines.agreement_file import load_agreement, save_agreement, save_signature
 from ppadmm.engines.peer_file import PeerFile
+from ppadmm.engines.pki import enrolment
+from ppadmm.engines.pki.authority import Authority
+from ppadmm.engines.pki.enrolment import Keys
+from ppadmm.engines.pki.key_files import read_signing_key
+from ppadmm.engines.pki.names import host_of
 from ppadmm.experiments.site import Party as Part
 from ppadmm.experiments.site import read_records
 from ppadmm.privacy import Budget
@@ -114,15 +118,15 @@ def make_sites(
     """
     ports, network = free_ports(n), make_graph(graph, n, 0)
     hosts = hosts or [HERE] * n
-    authority = pki.Authority(folder / "ca")
+    authority = Authority(folder / "ca")
     authority.make("study")
     parties = []
     for i in range(n):
         place = folder / f"site-{i}"
-        keys = pki.Keys(place / "keys")
+        keys = Keys(place / "keys")
         keys.make()
-        reply = authority.approve(pki.request(keys, f"site-{i}", [hosts[i]]))
-        pki.join(keys, f"site-{i}", reply)
+        reply = authority.approve(enrolment.request(keys, f"site-{i}", [hosts[i]]))
+        enrolment.join(keys, f"site-{i}", reply)
         write_records(place / "data.csv", records, seed=i)
         (place / "schema.toml").write_text(SCHEMA.to_toml())
         end = f"{hosts[i]}:{ports[i]}"
@@ -142,7 +146,7 @@ def make_sites(
     sites = Sites(folder, n)
     for i, file in enumerate(sites.files):
         save_agreement(agreement, file.parent / "agreement.json")
-        key = pki.read_signing_key(PeerFile.load(file).keys.signing)
+        key = read_signing_key(PeerFile.load(file).keys.signing)
         save_signature(file.parent / "signature.json", agreement, i, key)
     return sites
 
@@ -173,10 +177,10 @@ endpoint = "{end}"
 def make_router(sites, endpoint):
     """Give the router of the sites a folder, and return its file."""
     place = sites.folder / f"site-{sites.count}"
-    keys = pki.Keys(place / "keys")
+    keys = Keys(place / "keys")
     keys.make()
-    asked = pki.request(keys, place.name, [pki.host_of(endpoint)])
-    pki.join(keys, place.name, pki.Authority(sites.folder / "ca").approve(asked))
+    asked = enrolment.request(keys, place.name, [host_of(endpoint)])
+    enrolment.join(keys, place.name, Authority(sites.folder / "ca").approve(asked))
     (place / "peer.toml").write_text(
         f'name = "{place.name}"\nagent = {sites.count}\nagreement = "agreement.json"\n'
     )
@@ -216,14 +220,16 @@ def nursery():
 class Peer:
     """A process that runs `ppadmm peer run`; `seam` are its faults, `host` its namespace.
 
-    With `router` it runs `ppadmm peer router` and listens there.
+    With `router` it runs `ppadmm peer router` and listens there, with `check` `ppadmm peer check`.
     """
 
-    def __init__(self, file, *options, seam=None, host=None, router=None):
+    def __init__(self, file, *options, seam=None, host=None, router=None, check=False):
         self.file, self.code = file, None
         words = ["run", file, "--out", file.parent / "results", "--json", "--wait", 60, *options]
         if router is not None:
             words = ["router", file, "--listen", router]
+        if check:
+            words = ["check", file, *options]
         words = ["peer", *map(str, words)]
         question = {"file": str(file), "options": words, "seam": seam, "host": host}
         self.pid = nursery().ask(start=question)
@@ -249,6 +255,10 @@ class Peer:
             os.kill(self.pid, number)
             if number == signal.SIGKILL:
                 self.wait()
+
+    @property
+    def is_up(self):
+        return self._poll() is None
 
     def words(self):
         """What it printed."""

@@ -10,9 +10,13 @@ import time
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sites import Peer, free_ports, make_router, make_sites, run_sites, until
+from small_runs import resigned
 
 from ppadmm.engines import local, notes
+from ppadmm.engines.pki.key_files import read_signing_key
+from ppadmm.errors import CertificateError
 from ppadmm.privacy import MemoryLedger
 from ppadmm.privacy.chain import read_rows
 from ppadmm.privacy.sqlite_ledger import decode
@@ -121,7 +125,7 @@ def test_a_report_explains_no_curve_that_it_lacks(private):
 
 def test_five_certificates_verify_and_name_each_other(private):
     folders = [file.parent for file in private.files]
-    paths = [folder / "results" / "certificate.json" for folder in folders]
+    paths = paths_of(private)
     keys = [party.key for party in private.agreement.parties]
     verdicts = verified(paths, keys, folders[0] / "site.ledger", folders[0] / "results")
     assert all(verdict.statement["private"] for verdict in verdicts)
@@ -129,6 +133,101 @@ def test_five_certificates_verify_and_name_each_other(private):
     assert len({v.certificate["model"] for v in verdicts}) == 1
     assert [v.statement["agents"][0]["agent"] for v in verdicts] == list(range(5))
     assert all(v.statement["epsilon"] <= 2.0 for v in verdicts)
+
+
+def paths_of(sites):
+    return [file.parent / "results" / "certificate.json" for file in sites.files]
+
+
+def lie(sites, i, folder, change, key=None):
+    """All certificates, of which site i has changed its own and signed it anew."""
+    paths = paths_of(sites)
+    key = read_signing_key(sites.files[i].parent / "keys" / "signing.key") if key is None else key
+    changed = folder / "certificate.json"
+    changed.write_bytes(resigned(paths[i].read_bytes(), key, change))
+    return [changed if k == i else path for k, path in enumerate(paths)]
+
+
+def put(*path):
+    """Overwrite one entry."""
+    *way, last, value = path
+
+    def change(body):
+        for name in way:
+            body = body[name]
+        body[last] = value
+
+    return change
+
+
+def as_site_one(body):
+    agent = body["statement"]["agents"][0]
+    agent["agent"], agent["name"], body["signer"]["name"] = 1, "site-1", "site-1"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            put("model", "ab" * 32),
+            "model differs ('site-3': abababababab…; 'site-0', ",
+        ),
+        (put("statement", "settings_digest", "ab" * 32), "settings_digest differs ('site-3': abab"),
+        (put("statement", "run", "rounds", 17), "run.rounds differs ('site-3': 17; "),
+        (put("statement", "run", "edges", [[0, 1], [1, 2]]), "run.edges differs ('site-3': "),
+        (put("peers", []), "'site-3' does not name "),
+        (put("signer", "name", "site-9"), "'site-9' speaks of the records of 'site-3'"),
+        (as_site_one, "all speak of agent 1"),
+    ],
+)
+def test_a_site_that_lies_in_its_own_certificate_is_named(private, tmp_path, change, words):
+    """Each holds by itself: the signature is good and ε is what its events give."""
+    paths = lie(private, 3, tmp_path, change)
+    verified([paths[3]], [], None, None)
+    with pytest.raises(CertificateError) as refused:
+        verified(paths, [], None, None)
+    assert words in str(refused.value)
+
+
+def renamed(body):
+    body["statement"]["agents"][0]["name"] = body["signer"]["name"] = "clinic"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (renamed, "signer.name is 'clinic', agreed is 'site-3'"),
+        (put("statement", "agents", 0, "records", 4000), "[[3, 'site-3', 4000]], agreed is"),
+        (put("statement", "run", "rounds", 17), "run.rounds is 17, agreed is 16"),
+        (put("peers", []), "peers is [], agreed is ["),
+        (put("statement", "settings_digest", "ab" * 32), "of the agreement abababababab…"),
+    ],
+)
+def test_a_certificate_that_is_not_as_agreed_is_named(private, tmp_path, change, words):
+    """Also where nobody else says otherwise, as with a name or a number of records."""
+    agreement = private.files[0].parent / "agreement.json"
+    for verdict in verified(paths_of(private), [], None, None, agreement):
+        assert not any("--trust" in text for text in verdict.unchecked)
+    paths = lie(private, 3, tmp_path, change)
+    with pytest.raises(CertificateError) as refused:
+        verified(paths[3:4], [], None, None, agreement)
+    assert words in str(refused.value)
+
+
+def test_another_key_in_the_place_of_a_site_is_seen(private, tmp_path):
+    key = Ed25519PrivateKey.generate()
+    public = key.public_key().public_bytes_raw().hex()
+    paths = lie(private, 3, tmp_path, put("signer", "key", public), key)
+    with pytest.raises(CertificateError, match=f"'site-0' does not name {public} of 'site-3'"):
+        verified(paths, [], None, None)
+    with pytest.raises(CertificateError, match="which is no party's"):
+        verified(paths, [], None, None, private.files[0].parent / "agreement.json")
+
+
+def test_parties_whose_certificates_are_missing_are_counted(private):
+    verdicts = verified(paths_of(private)[:3], [], None, None)
+    assert "the certificates of 2 other parties, with the keys " in verdicts[0].unchecked[1]
+    assert "the same model" in verdicts[0].checked[-1]
 
 
 def messages(path):
@@ -257,14 +356,13 @@ def test_sites_that_only_dial_out_meet_at_a_router(tmp_path):
 def test_a_site_with_other_terms_is_named_and_nothing_is_spent(tmp_path):
     from dataclasses import replace
 
-    from ppadmm.engines import pki
     from ppadmm.engines.agreement_file import save_agreement, save_signature
 
     sites = make_sites(tmp_path, n=3)
     place = sites.files[2].parent
     other = replace(sites.agreement, eta=0.2, rounds=13)
     save_agreement(other, place / "agreement.json")
-    key = pki.read_signing_key(place / "keys" / "signing.key")
+    key = read_signing_key(place / "keys" / "signing.key")
     save_signature(place / "signature.json", other, 2, key)
     codes, peers = run_sites(sites)
     assert codes == [6, 6, 6]

@@ -1,5 +1,7 @@
+import functools
 import json
 import os
+import re
 import stat
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,27 +13,32 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from ppadmm.agreement import Agreement, Party
-from ppadmm.engines import pki
 from ppadmm.engines.peer_file import PeerFile, template
+from ppadmm.engines.pki import certificates, enrolment
+from ppadmm.engines.pki.authority import Authority, _usage
+from ppadmm.engines.pki.enrolment import Keys
+from ppadmm.engines.pki.key_files import private_pem, read_key, write_private
+from ppadmm.engines.pki.names import host_of
+from ppadmm.engines.pki.revocations import read_revocations
 from ppadmm.errors import InputError
 
 
 @pytest.fixture
 def authority(tmp_path):
-    made = pki.Authority(tmp_path / "ca")
+    made = Authority(tmp_path / "ca")
     made.make("stroke study")
     return made
 
 
 @pytest.fixture
 def keys(tmp_path):
-    made = pki.Keys(tmp_path / "site")
+    made = Keys(tmp_path / "site")
     made.make()
     return made
 
 
 def asked(keys, name="hospital-a", hosts=("a.example.org", "10.0.0.7")):
-    return pki.request(keys, name, hosts)
+    return enrolment.request(keys, name, hosts)
 
 
 def test_private_keys_are_the_owners_alone_and_never_overwritten(keys, authority):
@@ -41,7 +48,7 @@ def test_private_keys_are_the_owners_alone_and_never_overwritten(keys, authority
     with pytest.raises(InputError, match="exists already and is not overwritten"):
         keys.make()
     with pytest.raises(InputError, match="exists already and is not overwritten"):
-        pki.write_private(keys.tls, b"x")
+        write_private(keys.tls, b"x")
     with pytest.raises(InputError, match="exists already and is not overwritten"):
         authority.make("again")
     assert keys.tls.read_bytes() == before
@@ -51,17 +58,17 @@ def test_private_keys_are_the_owners_alone_and_never_overwritten(keys, authority
 def test_a_key_that_others_can_read_is_refused(keys):
     keys.tls.chmod(0o640)
     with pytest.raises(InputError, match="readable by others; give: chmod 600"):
-        pki.read_key(keys.tls)
+        read_key(keys.tls)
 
 
 def test_a_request_holds_the_public_halves_and_nothing_secret(keys, tmp_path):
     found = asked(keys)
     file = tmp_path / "request.pem"
     file.write_bytes(found.public_bytes(Encoding.PEM))
-    read = pki.read_request(file)
-    assert pki.common_name(read) == "hospital-a"
-    assert pki.alternatives(read) == ("a.example.org", "10.0.0.7")
-    assert pki.signing_key_of(read) == keys.public_signing_key()
+    read = enrolment.read_request(file)
+    assert certificates.common_name(read) == "hospital-a"
+    assert certificates.alternatives(read) == ("a.example.org", "10.0.0.7")
+    assert certificates.signing_key_of(read) == keys.public_signing_key()
     assert b"PRIVATE" not in file.read_bytes()
 
 
@@ -70,28 +77,28 @@ def test_a_request_that_was_tampered_with_is_refused(keys, tmp_path):
     file = tmp_path / "request.pem"
     file.write_bytes(x509.load_der_x509_csr(data).public_bytes(Encoding.PEM))
     with pytest.raises(InputError, match="not signed by its own key"):
-        pki.read_request(file)
+        enrolment.read_request(file)
     file.write_bytes(b"hello")
     with pytest.raises(InputError, match="no certificate request"):
-        pki.read_request(file)
+        enrolment.read_request(file)
 
 
 def test_request_approve_join(keys, authority):
     reply = authority.approve(asked(keys))
-    own = pki.join(keys, "hospital-a", reply)
-    assert pki.common_name(own) == "hospital-a"
-    assert pki.alternatives(own) == ("a.example.org", "10.0.0.7")
-    assert pki.signing_key_of(own) == keys.public_signing_key()
+    own = enrolment.join(keys, "hospital-a", reply)
+    assert certificates.common_name(own) == "hospital-a"
+    assert certificates.alternatives(own) == ("a.example.org", "10.0.0.7")
+    assert certificates.signing_key_of(own) == keys.public_signing_key()
     left = own.not_valid_after_utc - datetime.now(UTC)
     assert timedelta(days=364) < left <= timedelta(days=365)
-    assert pki.read_certificates(keys.certificate) == [own]
-    assert pki.read_certificates(keys.authority) == [authority.certificate]
-    assert pki.join(keys, "hospital-a", authority.approve(asked(keys))) != own
+    assert certificates.read_certificates(keys.certificate) == [own]
+    assert certificates.read_certificates(keys.authority) == [authority.certificate]
+    assert enrolment.join(keys, "hospital-a", authority.approve(asked(keys))) != own
 
 
 def test_a_site_that_only_dials_out_needs_no_address(keys, authority):
-    own = pki.join(keys, "hospital-a", authority.approve(asked(keys, hosts=())))
-    assert pki.alternatives(own) == ()
+    own = enrolment.join(keys, "hospital-a", authority.approve(asked(keys, hosts=())))
+    assert certificates.alternatives(own) == ()
 
 
 def test_only_what_was_shown_is_taken_from_a_request(keys, authority):
@@ -100,7 +107,7 @@ def test_only_what_was_shown_is_taken_from_a_request(keys, authority):
     builder = x509.CertificateSigningRequestBuilder().subject_name(name)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
     names = x509.SubjectAlternativeName([x509.DNSName("a.example.org")])
-    greedy = builder.add_extension(names, False).sign(pki.read_key(keys.tls), hashes.SHA256())
+    greedy = builder.add_extension(names, False).sign(read_key(keys.tls), hashes.SHA256())
     own = authority.approve(greedy)[0]
     assert not own.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     assert not own.extensions.get_extension_for_class(x509.KeyUsage).value.key_cert_sign
@@ -109,40 +116,40 @@ def test_only_what_was_shown_is_taken_from_a_request(keys, authority):
 def test_join_refuses_what_is_not_for_this_site(keys, authority, tmp_path):
     reply = authority.approve(asked(keys))
     with pytest.raises(InputError, match="is for 'hospital-a', this site is 'other'"):
-        pki.join(keys, "other", reply)
-    others = pki.Keys(tmp_path / "other")
+        enrolment.join(keys, "other", reply)
+    others = Keys(tmp_path / "other")
     others.make()
     with pytest.raises(InputError, match="is not for the key"):
-        pki.join(others, "hospital-a", reply)
+        enrolment.join(others, "hospital-a", reply)
     with pytest.raises(InputError, match="holds no authority's certificate"):
-        pki.join(keys, "hospital-a", reply[:1])
-    foreign = pki.Authority(tmp_path / "foreign")
+        enrolment.join(keys, "hospital-a", reply[:1])
+    foreign = Authority(tmp_path / "foreign")
     foreign.make("stroke study")
     with pytest.raises(InputError, match="was not issued by 'stroke study'"):
-        pki.join(keys, "hospital-a", [reply[0], foreign.certificate])
+        enrolment.join(keys, "hospital-a", [reply[0], foreign.certificate])
     assert not keys.certificate.exists()
     assert not keys.authority.exists()
 
 
 def test_another_authority_is_not_taken_in_silently(keys, authority, tmp_path):
-    pki.join(keys, "hospital-a", authority.approve(asked(keys)))
-    foreign = pki.Authority(tmp_path / "foreign")
+    enrolment.join(keys, "hospital-a", authority.approve(asked(keys)))
+    foreign = Authority(tmp_path / "foreign")
     foreign.make("stroke study")
     with pytest.raises(InputError, match="The authority differs from the one in"):
-        pki.join(keys, "hospital-a", foreign.approve(asked(keys)))
+        enrolment.join(keys, "hospital-a", foreign.approve(asked(keys)))
 
 
 def test_an_expired_certificate_is_refused_with_its_dates(keys, authority):
     reply = authority.approve(asked(keys))
     later = datetime.now(UTC) + timedelta(days=366)
     with pytest.raises(InputError, match="send a new request, or set the clock"):
-        pki.join(keys, "hospital-a", reply, now=later)
+        enrolment.join(keys, "hospital-a", reply, now=later)
 
 
 def test_a_name_is_given_to_one_key_only(keys, authority, tmp_path):
     authority.approve(asked(keys))
     authority.approve(asked(keys))
-    others = pki.Keys(tmp_path / "other")
+    others = Keys(tmp_path / "other")
     others.make()
     with pytest.raises(InputError, match="already has a certificate for another key"):
         authority.approve(asked(others))
@@ -157,9 +164,9 @@ def test_names_that_cannot_be_in_a_file_or_a_log_are_refused(name, keys):
 
 
 def test_a_revoked_name_stays_revoked(keys, authority, tmp_path):
-    own = pki.join(keys, "hospital-a", authority.approve(asked(keys)))
+    own = enrolment.join(keys, "hospital-a", authority.approve(asked(keys)))
     authority.revoke("hospital-a", "laptop stolen")
-    found = pki.read_revocations(authority.revocations, [authority.certificate])
+    found = read_revocations(authority.revocations, [authority.certificate])
     assert found.number == 1
     assert found.names == {"hospital-a"}
     assert found.serials == {f"{own.serial_number:x}"}
@@ -188,11 +195,11 @@ def test_a_forged_list_of_revocations_is_refused(keys, authority, tmp_path):
     ):
         file.write_text(json.dumps(changed))
         with pytest.raises(InputError, match="not signed by the authority"):
-            pki.read_revocations(file, roots)
+            read_revocations(file, roots)
     for text in ("", "[]", "{}", '{"number": 1, "revoked": [], "signature": "zz"}'):
         file.write_text(text)
         with pytest.raises(InputError, match="holds no list of revocations"):
-            pki.read_revocations(file, roots)
+            read_revocations(file, roots)
 
 
 def organisations_own(folder):
@@ -212,7 +219,7 @@ def organisations_own(folder):
             .not_valid_before(now - timedelta(days=1))
             .not_valid_after(now + timedelta(days=900))
             .add_extension(x509.BasicConstraints(ca=True, path_length=depth), True)
-            .add_extension(pki._usage(authority=True), True)
+            .add_extension(_usage(authority=True), True)
             .add_extension(own, False)
             .add_extension(above, False)
         )
@@ -221,18 +228,18 @@ def organisations_own(folder):
     keys = [ec.generate_private_key(ec.SECP384R1()) for _ in range(2)]
     root = make("Clinic Root", None, keys[0], keys[0], 1)
     between = make("Clinic Issuing", root.subject, keys[1], keys[0], 0)
-    issuing = pki.Authority(folder)
-    pki.write_private(issuing.key_file, pki._private_pem(keys[1]))
-    issuing.file.write_bytes(pki.pem([between]))
+    issuing = Authority(folder)
+    write_private(issuing.key_file, private_pem(keys[1]))
+    issuing.file.write_bytes(certificates.pem([between]))
     return root, issuing
 
 
 def test_an_organisations_own_authority_can_issue(keys, tmp_path):
     root, issuing = organisations_own(tmp_path / "own")
     reply = issuing.approve(asked(keys))
-    own = pki.join(keys, "hospital-a", reply, [root])
-    assert pki.read_certificates(keys.authority) == [root]
-    assert pki.read_certificates(keys.certificate) == [own, issuing.certificate]
+    own = enrolment.join(keys, "hospital-a", reply, [root])
+    assert certificates.read_certificates(keys.authority) == [root]
+    assert certificates.read_certificates(keys.certificate) == [own, issuing.certificate]
 
 
 def peer_toml(tmp_path, extra="", name="hospital-a"):
@@ -265,7 +272,7 @@ endpoint = "router.example.org:7447"
 def joined(tmp_path, authority, extra=NEIGHBOURS):
     peer = PeerFile.load(peer_toml(tmp_path, extra))
     peer.keys.make()
-    pki.join(peer.keys, peer.name, authority.approve(asked(peer.keys, hosts=peer.hosts)))
+    enrolment.join(peer.keys, peer.name, authority.approve(asked(peer.keys, hosts=peer.hosts)))
     return peer
 
 
@@ -285,7 +292,7 @@ def test_a_peer_file_gives_a_seat(tmp_path, authority):
     peer = joined(tmp_path, authority)
     assert peer.hosts == ("127.0.0.1",)
     seat = peer.seat(terms(STAR))
-    assert seat.run == pki.room([authority.certificate])
+    assert seat.run == certificates.room([authority.certificate])
     assert seat.cap == 1 << 20
     assert seat.neighbours == {1: "hospital-b", 2: "hospital-c"}
     assert seat.relayed == {3: "hospital-d"}
@@ -321,23 +328,41 @@ def test_blocks_that_contradict_the_agreement_are_named(tmp_path, authority):
         replace(peer, neighbours=(renamed, *peer.neighbours[1:])).seat(terms(STAR))
 
 
-def test_revocations_are_looked_at_when_a_seat_is_taken(tmp_path, authority):
+def revoked(authority, folder, *names):
+    """Have names revoked and put the list beside a site's keys."""
+    for name in names:
+        keys = Keys(folder / name)
+        if not any(entry["name"] == name for entry in authority.issued()):
+            keys.make()
+            authority.approve(asked(keys, name))
+        authority.revoke(name)
+    (folder / "keys" / "revoked.json").write_bytes(authority.revocations.read_bytes())
+
+
+def test_a_list_beside_the_keys_is_found(tmp_path, authority):
     peer = joined(tmp_path, authority)
-    others = pki.Keys(tmp_path / "b")
-    others.make()
-    authority.approve(asked(others, "hospital-b"))
-    authority.revoke("hospital-b")
-    (tmp_path / "revoked.json").write_bytes(authority.revocations.read_bytes())
-    file = tmp_path / "peer.toml"
-    file.write_text(file.read_text().replace("# revocations", "revocations"))
-    peer = PeerFile.load(file)
+    peer.refuse_revoked(terms(STAR))
+    revoked(authority, tmp_path, "hospital-b")
     with pytest.raises(InputError, match="'hospital-b' was revoked"):
-        peer.seat(terms(STAR))
+        peer.refuse_revoked(terms(STAR))
+    assert peer.watch_revocations()().names == {"hospital-b"}
     peer.credentials()
-    authority.revoke("hospital-a")
-    (tmp_path / "revoked.json").write_bytes(authority.revocations.read_bytes())
+    revoked(authority, tmp_path, "hospital-a")
     with pytest.raises(InputError, match="'hospital-a' was revoked"):
         peer.credentials()
+
+
+def test_a_list_that_the_file_names_must_be_there(tmp_path, authority):
+    peer = joined(tmp_path, authority)
+    file = tmp_path / "peer.toml"
+    file.write_text(file.read_text().replace("# revocations", "revocations"))
+    elsewhere = PeerFile.load(file)
+    with pytest.raises(InputError, match="There is no list of revocations at"):
+        elsewhere.watch_revocations()
+    revoked(authority, tmp_path, "hospital-b")
+    (tmp_path / "keys" / "revoked.json").rename(tmp_path / "revoked.json")
+    assert elsewhere.revocations().names == {"hospital-b"}
+    assert peer.revocations().names == set()
 
 
 def test_a_certificate_that_ran_out_is_refused_at_the_start(tmp_path, authority):
@@ -367,6 +392,22 @@ def test_a_peer_file_that_cannot_be_read_says_why(extra, words, tmp_path):
         PeerFile.load(peer_toml(tmp_path, extra))
 
 
+@pytest.mark.parametrize("endpoint", [None, "127.0.0.1:7447"])
+def test_every_setting_of_a_new_file_can_be_switched_on(endpoint, tmp_path):
+    """Each block or line that is commented out, alone: it must land in the right section."""
+    text, file = template("hospital-a", 0, endpoint), tmp_path / "peer.toml"
+    blocks = re.findall(r"(?m)^# \[+\w+\]+\n(?:# \w+ = .*\n?)+", text)
+    rest = functools.reduce(lambda left, block: left.replace(block, ""), blocks, text)
+    lines = re.findall(r"(?m)^# \w+ = .*\n", rest)
+    names = set()
+    for part in (*blocks, *lines):
+        file.write_text(text.replace(part, re.sub(r"(?m)^# ", "", part)))
+        PeerFile.load(file)
+        names.add(re.search(r"\w+", part)[0])
+    assert names >= {"neighbours", "router", "status", "revocations"}
+    assert ("listen" in names) == (endpoint is None)
+
+
 @pytest.mark.parametrize(
     ("endpoint", "host"),
     [
@@ -377,10 +418,10 @@ def test_a_peer_file_that_cannot_be_read_says_why(extra, words, tmp_path):
     ],
 )
 def test_the_host_of_an_endpoint(endpoint, host):
-    assert pki.host_of(endpoint) == host
+    assert host_of(endpoint) == host
 
 
 @pytest.mark.parametrize("endpoint", ["a", "a:0", "a:65536", "tcp/a:1", "a:b", "::1:7447", ""])
 def test_what_is_no_endpoint_is_refused(endpoint):
     with pytest.raises(InputError, match="Expected an endpoint like"):
-        pki.host_of(endpoint)
+        host_of(endpoint)

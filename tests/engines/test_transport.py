@@ -89,17 +89,6 @@ def test_a_flood_of_publishers_is_not_remembered_without_end():
     assert not inbox.neighbours()[1].connected
 
 
-def test_who_is_barred_is_not_heard():
-    inbox = Inbox([1, 2], cap=10)
-    inbox.put(1, 1, lambda: b"before")
-    inbox.bar([1])
-    inbox.put(1, 1, lambda: b"after")
-    inbox.put(2, 1, lambda: b"other")
-    assert inbox.receive(0) == (2, b"other")
-    assert inbox.receive(0) is None
-    assert inbox.neighbours()[1].refused == 1
-
-
 def test_receive_waits_for_a_message_of_another_thread():
     a, b = started(Hub([(0, 1)]), 0, 1)
     timer = threading.Timer(0.05, a.publish, [b"late"])

@@ -12,6 +12,7 @@ from ppadmm.cli import (  # noqa: F401 (commands register themselves)
     ledger,
     peer,
     peer_agree,
+    peer_check,
     peer_run,
     plan,
     report,

@@ -132,23 +132,31 @@ def verify(
     run: Annotated[
         Path | None, typer.Option(metavar="RUN", help="The run folder, to compare its model.")
     ] = None,
+    agreement: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Your copy of what all peers signed."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Check certificates: form, signature, and ε worked out again from the events alone.
 
-    The recomputation shares no code with the accountant. Exit code 9 means: do not rely on it.
+    The recomputation shares no code with the accountant. Several certificates must be of one run:
+    the same agreement, terms, parties and model; who differs in which entry is named. Exit code 9
+    means: do not rely on it.
 
     Example: ppadmm verify hospital.json bank.json --trust hospital.key.pub --trust bank.key.pub
+
+    Example: ppadmm verify */results-*/certificate.json --agreement agreement.json
     """
     from ppadmm.privacy.keys import public_key_named
-    from ppadmm.reports.certificate import verdict_text, verified
+    from ppadmm.reports.certificate import verdicts_text, verified
 
     trusted = [public_key_named(each) for each in trust or []]
-    verdicts = verified(certificates, trusted, ledger, run)
+    verdicts = verified(certificates, trusted, ledger, run, agreement)
     if as_json:
         show({"certificates": [_plain(verdict) for verdict in verdicts]})
         return
-    show("\n\n".join(verdict_text(path, v) for path, v in zip(certificates, verdicts, strict=True)))
+    show(verdicts_text(certificates, verdicts))
 
 
 def _plain(verdict: "Verdict") -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """`ppadmm peer`: a site of a run over a network. Here: keys, requests, certificates."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -51,12 +52,12 @@ def new(
 
     Example: ppadmm peer new hospital-a --agent 0 --endpoint hospital-a.example.org:7447
     """
-    from ppadmm.engines import pki
     from ppadmm.engines.peer_file import template
+    from ppadmm.engines.pki.enrolment import Keys
 
     text = template(name, agent, endpoint)
     place = folder or Path(name)
-    keys = pki.Keys(place / "keys")
+    keys = Keys(place / "keys")
     file = place / "peer.toml"
     refuse_existing(file)
     keys.make()
@@ -68,7 +69,7 @@ def new(
     show(f"{file}: written; read it and fill in the rest.")
     show(f"{keys.tls}, {keys.signing}: made. They never leave this site; keep a copy in a safe.")
     show(f"Public message key, for the agreement: {keys.public_signing_key()}")
-    show(f"Next: ppadmm peer request {file}")
+    show(f"Next: ppadmm peer request {quoted(file)}")
 
 
 @group.command()
@@ -85,19 +86,19 @@ def request(
     """
     from cryptography.hazmat.primitives.serialization import Encoding
 
-    from ppadmm.engines import pki
     from ppadmm.engines.peer_file import PeerFile
+    from ppadmm.engines.pki import certificates, enrolment
 
     peer = PeerFile.load(file)
-    asked = pki.request(peer.keys, peer.name, peer.hosts)
+    asked = enrolment.request(peer.keys, peer.name, peer.hosts)
     place = out or Path(f"{peer.name}.request.pem")
     refuse_existing(place)
     place.write_bytes(asked.public_bytes(Encoding.PEM))
     if as_json:
-        show({"request": str(place), "fingerprint": pki.fingerprint(asked)})
+        show({"request": str(place), "fingerprint": certificates.fingerprint(asked)})
         return
     show(f"{place}: written; mail it to whoever keeps the authority.")
-    show(f"Fingerprint, to be read out over the telephone: {pki.fingerprint(asked)}")
+    show(f"Fingerprint, to be read out over the telephone: {certificates.fingerprint(asked)}")
 
 
 @group.command()
@@ -115,21 +116,24 @@ def approve(
 
     Example: ppadmm peer approve hospital-a.request.pem --ca ca
     """
-    from ppadmm.engines import pki
+    from ppadmm.engines.pki import certificates, enrolment
+    from ppadmm.engines.pki.authority import Authority
+    from ppadmm.engines.pki.names import agent_name
 
-    asked = pki.read_request(file)
-    name = pki.common_name(asked)
-    place = out or Path(f"{pki.agent_name(name)}.reply.pem")
+    asked = enrolment.read_request(file)
+    name = certificates.common_name(asked)
+    place = out or Path(f"{agent_name(name)}.reply.pem")
     refuse_existing(place)
     _require_told(as_json, fingerprint)
     if not as_json:
         show(f"Name:        {name}")
-        show(f"Addresses:   {', '.join(pki.alternatives(asked)) or 'none (it only dials out)'}")
-        show(f"Message key: {pki.signing_key_of(asked) or 'none'}")
+        addresses = ", ".join(certificates.alternatives(asked))
+        show(f"Addresses:   {addresses or 'none (it only dials out)'}")
+        show(f"Message key: {certificates.signing_key_of(asked) or 'none'}")
     _compare("the site", asked, fingerprint, quiet=as_json)
-    reply = pki.Authority(ca).approve(asked, days)
-    place.write_bytes(pki.pem(reply))
-    until, mine = _day(reply[0]), pki.fingerprint(reply[-1])
+    reply = Authority(ca).approve(asked, days)
+    place.write_bytes(certificates.pem(reply))
+    until, mine = _day(reply[0]), certificates.fingerprint(reply[-1])
     if as_json:
         show({"reply": str(place), "name": name, "until": until, "authority_fingerprint": mine})
         return
@@ -152,23 +156,24 @@ def join(
 
     Example: ppadmm peer join hospital-a/peer.toml hospital-a.reply.pem
     """
-    from ppadmm.engines import pki
     from ppadmm.engines.peer_file import PeerFile
+    from ppadmm.engines.pki import certificates, enrolment
 
     peer = PeerFile.load(file)
-    given = pki.read_certificates(reply)
-    roots = pki.read_certificates(ca) if ca else []
-    trusted = pki.roots_of(given, roots)
+    given = certificates.read_certificates(reply)
+    roots = certificates.read_certificates(ca) if ca else []
+    trusted = enrolment.roots_of(given, roots)
     if not peer.keys.authority.exists():
         _require_told(as_json, fingerprint)
         _compare("the authority", trusted[0], fingerprint, quiet=as_json)
-    own = pki.join(peer.keys, peer.name, given, roots)
-    vouched = pki.signing_key_of(own) is not None
+    own = enrolment.join(peer.keys, peer.name, given, roots)
+    vouched = certificates.signing_key_of(own) is not None
     if as_json:
         place = str(peer.keys.certificate)
         show({"certificate": place, "name": peer.name, "until": _day(own), "key_vouched": vouched})
         return
     show(f"{peer.keys.certificate}: for {peer.name}, until {_day(own)}.")
+    show(f"Next: records, schema and ledger, as {file} says; then: ppadmm peer card {quoted(file)}")
     if not vouched:
         show("It does not vouch for the message key: tell the others that key some other safe way.")
 
@@ -184,18 +189,19 @@ def new_authority(
 
     Example: ppadmm peer ca new "stroke study"
     """
-    from ppadmm.engines import pki
+    from ppadmm.engines.pki import certificates
+    from ppadmm.engines.pki.authority import Authority
 
-    authority = pki.Authority(folder)
+    authority = Authority(folder)
     authority.make(name, days)
+    mine = certificates.fingerprint(authority.certificate)
     if as_json:
-        mine = pki.fingerprint(authority.certificate)
         show({"key": str(authority.key_file), "certificate": str(authority.file),
               "until": _day(authority.certificate), "fingerprint": mine})  # fmt: skip
         return
     show(f"{authority.key_file}: made. Keep it off the network; it never needs to be on a peer.")
     show(f"{authority.file}: its certificate, until {_day(authority.certificate)}.")
-    show(f"Fingerprint, to be read out to every site: {pki.fingerprint(authority.certificate)}")
+    show(f"Fingerprint, to be read out to every site: {mine}")
 
 
 @authority_group.command()
@@ -209,16 +215,16 @@ def revoke(
 
     Example: ppadmm peer ca revoke hospital-a --reason "laptop stolen"
     """
-    from ppadmm.engines import pki
+    from ppadmm.engines.pki.authority import Authority
 
-    authority = pki.Authority(folder)
+    authority = Authority(folder)
     found = authority.revoke(name, reason)
     if as_json:
         names = sorted(found.names)
         show({"list": str(authority.revocations), "number": found.number, "revoked": names})
         return
-    show(f"{authority.revocations}: list {found.number}, {len(found.names)} revoked. Send it to")
-    show("every site, which names it in its peer.toml (revocations = …).")
+    show(f"{authority.revocations}: list {found.number}, {len(found.names)} revoked.")
+    show("Send it to every site, to be put beside its keys as revoked.json; runs heed it at once.")
 
 
 def _require_told(as_json: bool, told: str | None) -> None:
@@ -236,19 +242,24 @@ def _compare(
     quiet: bool = False,
 ) -> None:
     """Go on only if the fingerprint was compared with its owner."""
-    from ppadmm.engines import pki
+    from ppadmm.engines.pki import certificates
     from ppadmm.errors import InputError
 
-    mine = pki.fingerprint(thing)
+    mine = certificates.fingerprint(thing)
     if not quiet:
         show(f"Fingerprint: {mine}")
     if told is not None:
-        if not pki.same_fingerprint(mine, told):
+        if not certificates.same_fingerprint(mine, told):
             raise InputError(f"The fingerprint is {mine}, not {told}; nothing was written.")
         return
     with interruptible():
         if not typer.confirm(f"Has {who} read out the same one to you?", default=False):
             raise InputError("The fingerprint was not compared; nothing was written.")
+
+
+def quoted(path: Path) -> str:
+    """Return a path as a shell takes it."""
+    return shlex.quote(str(path))
 
 
 def refuse_existing(path: Path) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ppadmm.cli.common import ALGORITHM_NAMES, Json, interruptible, show, size
-from ppadmm.cli.peer import PeerPath, group, refuse_existing
-from ppadmm.errors import InputError
+from ppadmm.cli.peer import PeerPath, group, quoted, refuse_existing
+from ppadmm.errors import DataError, InputError
 
 if TYPE_CHECKING:
     from ppadmm.agreement import Agreement
@@ -53,6 +53,7 @@ def card(
         show({"file": str(place), **found.to_dict()})
         return
     show(f"{place}: {records.n:,} records, ε ≤ {epsilon:g}, schema {schema.digest()[:12]}….")
+    show("Mail it to whoever drafts the agreement (ppadmm peer agree).")
 
 
 @group.command()
@@ -106,7 +107,8 @@ def agree(
         show({"file": str(out), "digest": terms.digest, "agreement": asdict(terms)})
         return
     show(in_words(terms))
-    show(f"\n{out}: written. Send it to every site, to read and to sign: ppadmm peer sign")
+    show(f"\n{out}: written. Send it to every site, to put beside its peer.toml, read and sign:")
+    show("ppadmm peer sign PEER.toml")
 
 
 @group.command()
@@ -121,12 +123,12 @@ def sign(
 
     Example: ppadmm peer sign hospital-a/peer.toml
     """
-    from ppadmm.engines import pki
-    from ppadmm.engines.agreement_file import load_agreement, save_signature
+    from ppadmm.engines.agreement_file import save_signature
     from ppadmm.engines.peer_file import PeerFile
+    from ppadmm.engines.pki.key_files import read_signing_key
 
     peer = PeerFile.load(file)
-    terms = load_agreement(peer.folder / peer.agreement)
+    terms = peer.terms()
     party = peer_party(peer, terms)
     _ = party.reserved  # what cannot be calibrated is refused before it is signed
     if as_json and not yes:
@@ -141,12 +143,12 @@ def sign(
             if not typer.confirm("Sign it?", default=False):
                 raise InputError("It was not signed.")
     place = peer.folder / peer.signature
-    save_signature(place, terms, peer.agent, pki.read_signing_key(peer.keys.signing))
+    save_signature(place, terms, peer.agent, read_signing_key(peer.keys.signing))
     if as_json:
         reasons = list(party.not_private_because)
         show({"file": str(place), "digest": terms.digest, "not_private_because": reasons})
         return
-    show(f"{place}: signed {terms.digest[:12]}…. Next: ppadmm peer check {file}")
+    show(f"{place}: signed {terms.digest[:12]}…. Next: ppadmm peer check {quoted(file)}")
 
 
 def peer_records(peer: "PeerFile") -> "Records":
@@ -155,9 +157,14 @@ def peer_records(peer: "PeerFile") -> "Records":
 
     if not peer.schema:
         raise InputError("peer.toml names no schema; give schema = …")
-    data = peer.folder / peer.data if peer.data else None
+    place = peer.folder / peer.schema
+    if not place.is_file():
+        raise DataError(
+            f"There is no schema at {place}; put the schema file there that all sites use (one of "
+            "them drafts it with `ppadmm schema` and confirms it)."
+        )
     memory = None if peer.memory is None else size("memory", peer.memory)
-    return read_records(data, peer.folder / peer.schema, memory)
+    return read_records(peer.folder / peer.data if peer.data else None, place, memory)
 
 
 def peer_party(peer: "PeerFile", terms: "Agreement", seed: int | None = None) -> "Party":

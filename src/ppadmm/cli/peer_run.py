@@ -1,7 +1,7 @@
 """`ppadmm peer run, check, router`: a site's part in a run over a network."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,13 +12,13 @@ import typer
 from ppadmm.cli.common import Json, interruptible, show
 from ppadmm.cli.peer import PeerPath, group
 from ppadmm.cli.peer_agree import peer_party
-from ppadmm.errors import InputError, PpadmmError
+from ppadmm.errors import PpadmmError
 
 if TYPE_CHECKING:
     from ppadmm.agreement import Agreement
     from ppadmm.engines.peer import Peer
-    from ppadmm.engines.peer_check import Found
     from ppadmm.engines.peer_file import PeerFile
+    from ppadmm.engines.zenoh_router import Router
     from ppadmm.experiments.peering import Setting, SiteResult
 
 
@@ -26,12 +26,6 @@ class EndedEarlyError(PpadmmError):
     """A run ended before its time, with a valid model and statement."""
 
     exit_code = 10
-
-
-class ProblemsError(PpadmmError):
-    """`peer check` found something that is wrong."""
-
-    exit_code = 11
 
 
 @group.command()
@@ -75,12 +69,12 @@ def run(
     """
     from ppadmm.engines.peer_outcome import Pace
     from ppadmm.engines.peer_view import Teller
+    from ppadmm.engines.zenoh_log import ZenohLog
     from ppadmm.engines.zenoh_transport import ZenohTransport
     from ppadmm.experiments.peering import take_part
     from ppadmm.reports.files import require_new
     from ppadmm.reports.peer import write_site_run
 
-    _let_zenoh_speak()
     site = Site.load(file, test_seed)
     folder = out or site.peer.folder / f"results-{site.run}"
     require_new(folder)
@@ -91,6 +85,7 @@ def run(
     port = site.peer.status if status is None else status
     with interruptible(kept), ExitStack() as stack:
         stack.enter_context(logged(log or site.setting.state / "log.jsonl"))
+        stack.enter_context(ZenohLog())
         watch = Watch(stack, site, port, hidden=as_json)
         result = take_part(site.setting, transport, pace, Teller(), watch)
     write_site_run(result, folder, site.setting.state, site.setting.key)
@@ -100,34 +95,6 @@ def run(
             f"The run ended before its time: {result.outcome.reason}; model, statement and "
             "certificate are valid."
         )
-
-
-@group.command()
-def check(
-    file: PeerPath,
-    seconds: Annotated[
-        float, typer.Option(metavar="S", help="How long to listen for the neighbours.")
-    ] = 10.0,
-    as_json: Json = False,
-) -> None:
-    """Look at everything a run needs, at this site and at its neighbours; one line for each.
-
-    Reaches each neighbour (which must be running `peer check` or `peer run`), compares versions,
-    agreements and clocks. Exit code 11 if anything is wrong.
-
-    Example: ppadmm peer check hospital-a/peer.toml
-    """
-    from ppadmm.engines.peer_file import PeerFile
-
-    with interruptible():
-        rows = _look(PeerFile.load(file), seconds)
-    problems = [row for row in rows if row.problem]
-    if as_json:
-        show({"ok": not problems, "found": [vars(row) for row in rows]})
-    else:
-        show("\n".join(map(str, rows)))
-    if problems:
-        raise ProblemsError(f"Problems found: {len(problems)}; mend them and check again.")
 
 
 @group.command()
@@ -144,32 +111,49 @@ def router(
 
     Example: ppadmm peer router router/peer.toml --listen 0.0.0.0:7447
     """
-    import threading
+    import time
 
-    from ppadmm.engines import pki
-    from ppadmm.engines.agreement_file import load_agreement
-    from ppadmm.engines.peer_file import PeerFile, longest_message
-    from ppadmm.engines.zenoh_transport import Router, router_configuration
+    from ppadmm.engines.peer_file import PeerFile
+    from ppadmm.engines.pki.revocations import EVERY
 
+    _let_zenoh_speak()
     peer = PeerFile.load(file)
-    terms = load_agreement(peer.folder / peer.agreement)
-    members = {i: party.name for i, party in enumerate(terms.parties)}
-    room = pki.room(pki.read_certificates(peer.keys.authority))
+    terms = peer.terms()
+    line = f"Router {peer.name!r} of run {terms.digest[:12]}… listens on {listen}; Ctrl-C ends."
+    newest = peer.watch_revocations()
+    with interruptible("the router is closed"):
+        while True:
+            revoked = newest()
+            with _router(peer, terms, listen, revoked.names):
+                show({"router": peer.name, "run": terms.digest, "listen": listen}
+                     if as_json else line)  # fmt: skip
+                while newest() is revoked:
+                    time.sleep(EVERY)
+            line = f"Revoked: {', '.join(sorted(newest().names))}; the links are opened anew."
+
+
+def _router(
+    peer: "PeerFile", terms: "Agreement", listen: str, revoked: Collection[str]
+) -> "Router":
+    """Return a router for all parties that are not revoked."""
+    from ppadmm.engines.peer_file import longest_message
+    from ppadmm.engines.zenoh_configuration import router_configuration
+    from ppadmm.engines.zenoh_router import Router
+
+    parties = enumerate(terms.parties)
+    members = {i: party.name for i, party in parties if party.name not in revoked}
     configuration = router_configuration(
-        room, members, terms.edges, (f"tls/{listen}",), peer.credentials(),
+        peer.room, members, terms.edges, (f"tls/{listen}",), peer.credentials(),
         longest_message(terms.parameters),
     )  # fmt: skip
-    with interruptible("the router is closed"), Router(configuration, members.values()):
-        line = f"Router {peer.name!r} of run {terms.digest[:12]}… listens on {listen}; Ctrl-C ends."
-        show({"router": peer.name, "run": terms.digest, "listen": listen} if as_json else line)
-        threading.Event().wait()
+    return Router(configuration, members.values())
 
 
 def _let_zenoh_speak() -> None:
     """Show Zenoh's own log, where refused handshakes are, if a person asks for it."""
     import os
 
-    from ppadmm.engines.zenoh_transport import show_zenoh_log
+    from ppadmm.engines.zenoh_session import show_zenoh_log
 
     if "RUST_LOG" in os.environ:
         show_zenoh_log()
@@ -200,22 +184,23 @@ class Site:
     @classmethod
     def load(cls, file: Path, seed: int | None) -> "Site":
         """Read a site's files; a simulation has other folders, so that the two never mix."""
-        from ppadmm.engines import pki
-        from ppadmm.engines.agreement_file import load_agreement, load_signature
+        from ppadmm.engines.agreement_file import load_signature
         from ppadmm.engines.peer_file import PeerFile
+        from ppadmm.engines.pki.key_files import read_signing_key
         from ppadmm.experiments.peering import Setting
 
         peer = PeerFile.load(file)
-        terms = load_agreement(peer.folder / peer.agreement)
+        terms = peer.terms()
         party = peer_party(peer, terms, seed)
         name = "state" if seed is None else "simulation"
         return cls(peer, Setting(
             party=party,
-            key=pki.read_signing_key(peer.keys.signing),
+            key=read_signing_key(peer.keys.signing),
             signature=load_signature(peer.folder / peer.signature, terms, peer.agent),
             state=peer.folder / f"{name}-{terms.digest[:12]}",
             ledger=peer.folder / peer.ledger if seed is None and peer.ledger else None,
             dataset=peer.dataset or None,
+            revocations=peer.watch_revocations(),
         ))  # fmt: skip
 
 
@@ -313,71 +298,3 @@ def _tell(result: "SiteResult", folder: Path, as_json: bool) -> None:
     show(f"{head}; ended before its time: {outcome.reason}." if outcome.reason else f"{head}.")
     show(result.statement.text())
     show(f"\nResults:     {folder}\nCertificate: {folder / 'certificate.json'}")
-
-
-# `peer check`
-
-
-def _look(peer: "PeerFile", seconds: float) -> "list[Found]":
-    from ppadmm.engines.agreement_file import load_agreement, load_signature
-    from ppadmm.engines.peer_check import Check, Found, looked_at
-    from ppadmm.engines.pki import read_signing_key
-    from ppadmm.engines.zenoh_transport import ZenohTransport
-
-    place = peer.folder / peer.agreement
-    rows = [
-        looked_at("certificate and keys", peer.credentials),
-        looked_at("agreement", lambda: load_agreement(place)),
-    ]
-    if any(row.problem for row in rows):
-        return rows
-    terms = load_agreement(place)
-    rows += [
-        looked_at("records, schema and this site's part", lambda: peer_party(peer, terms)),
-        looked_at("signature", lambda: _signature(peer, terms)),
-        looked_at("ledger", lambda: _ledger(peer)),
-        looked_at("links", lambda: peer.seat(terms)),
-    ]
-    if rows[-1].problem:
-        return rows
-    rows += _dialled(peer, terms)
-    try:
-        signature = load_signature(peer.folder / peer.signature, terms, peer.agent)
-    except InputError:
-        signature = None
-    key = read_signing_key(peer.keys.signing)
-    visit = Check(terms, peer.agent, key, ZenohTransport(peer.seat(terms)), signature)
-    try:
-        return rows + visit(seconds)
-    except InputError as error:
-        return [*rows, Found("port", str(error))]
-
-
-def _signature(peer: "PeerFile", terms: "Agreement") -> None:
-    from ppadmm.engines.agreement_file import load_signature
-
-    load_signature(peer.folder / peer.signature, terms, peer.agent)
-
-
-def _ledger(peer: "PeerFile") -> None:
-    from ppadmm.privacy.chain import read_rows, verify
-
-    if not peer.ledger:
-        raise InputError("peer.toml names no ledger; make one with `ppadmm ledger new`")
-    books, _ = verify(read_rows(peer.folder / peer.ledger))
-    if peer.dataset and peer.dataset not in books.grants:
-        raise InputError(
-            f"no budget is granted for {peer.dataset!r}; grant one with `ppadmm ledger grant`"
-        )
-
-
-def _dialled(peer: "PeerFile", terms: "Agreement") -> "list[Found]":
-    """Dial every neighbour that this site dials, to learn why a link would fail."""
-    from ppadmm.engines.peer_check import Found, probe
-
-    credentials = peer.credentials()
-    return [
-        Found(f"{link.name} at {link.endpoint}", probe(link.endpoint, credentials))
-        for link in peer.links(terms)
-        if link.endpoint
-    ]

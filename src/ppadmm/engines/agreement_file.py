@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ppadmm.agreement import Agreement, Party
-from ppadmm.engines.files import write_whole
-from ppadmm.engines.pki import LONGEST_FILE
+from ppadmm.engines.files import read_small, write_whole
 from ppadmm.errors import InputError
 
 if TYPE_CHECKING:
@@ -42,10 +41,9 @@ def read_json(path: Path) -> dict[str, Any]:
     """Read a small JSON object, or say in one sentence why not."""
     if not path.is_file():
         raise InputError(f"There is no file {str(path)!r}.")
-    if path.stat().st_size > LONGEST_FILE:
-        raise InputError(f"{path} has {path.stat().st_size:,} bytes; expected 1 MiB at most.")
+    data = read_small(path)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(data.decode())
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is no valid JSON: {error}.") from None
     if not isinstance(content, dict):

@@ -1,8 +1,12 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all, and files that came by mail."""
 
 import os
 import secrets
 from pathlib import Path
+
+from ppadmm.errors import InputError
+
+LONGEST_FILE = 1 << 20
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -17,3 +21,10 @@ def write_whole(path: Path, content: bytes) -> None:
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+
+
+def read_small(path: Path) -> bytes:
+    """Read a file that came by mail, if it has a reasonable size."""
+    if path.stat().st_size > LONGEST_FILE:
+        raise InputError(f"{path} has {path.stat().st_size:,} bytes; expected 1 MiB at most.")
+    return path.read_bytes()

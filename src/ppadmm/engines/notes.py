@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ppadmm.errors import ForeignError
+from ppadmm.agreement import Agreement, differences
+from ppadmm.errors import ForeignError, InputError
 from ppadmm.wire import MAGIC, SIGNATURE, VERSION
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 NOTE = 3
 LONGEST = 1 << 20
 """Bytes of a note: an agreement of a thousand parties fits."""
+LONGEST_REASON = 500
 HEAD = struct.Struct("<4sBBII")
 PHASES = ("checking", "signing", "rounds", "ending", "ended")
 
@@ -61,6 +63,15 @@ class Note:
         finals = tuple(sorted({*self.finals, *before.finals}))
         settled, round_ = self.settled or before.settled, max(self.round, before.round)
         return replace(self, phase=phase, finals=finals, settled=settled, round=round_)
+
+    def differences(self, mine: Agreement) -> list[str]:
+        """Name every entry in which its sender's terms are other than mine."""
+        if self.agreement is None:
+            return ["other terms, which it did not show"]
+        try:
+            return differences(mine, Agreement.from_dict(self.agreement))
+        except InputError as error:
+            return [str(error)]
 
     def encode(self, key: "Ed25519PrivateKey") -> bytes:
         """Return the signed bytes."""
@@ -121,7 +132,7 @@ def _require_texts(content: dict[str, Any]) -> None:
         ("version", r"[\w.+-]{1,40}"),
         ("digest", "[0-9a-f]{64}"),
         ("phase", "|".join(PHASES)),
-        ("reason", r"(?s).{0,500}"),
+        ("reason", rf"(?s).{{0,{LONGEST_REASON}}}"),
     ):
         text = content[name]
         _require(isinstance(text, str) and re.fullmatch(pattern, text) is not None, name)

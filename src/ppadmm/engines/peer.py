@@ -19,22 +19,21 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ppadmm import __version__, wire
 from ppadmm.agent import Agent, Message, Send
-from ppadmm.agreement import Agreement, differences
+from ppadmm.agreement import Agreement
 from ppadmm.algorithms import Heard
 from ppadmm.engines import notes
-from ppadmm.engines.local import Trace
 from ppadmm.engines.notes import Note
 from ppadmm.engines.peer_outcome import Outcome, Pace, books_of, require_same
+from ppadmm.engines.peer_revoked import Revoked
+from ppadmm.engines.peer_standing import Standing
 from ppadmm.engines.peer_store import Store
-from ppadmm.engines.peer_view import Tally, Teller, View, view_of
+from ppadmm.engines.peer_view import Teller, View, view_of
+from ppadmm.engines.pki.revocations import EVERY, Revocations
 from ppadmm.engines.transport import HISTORY, Transport
 from ppadmm.errors import DisagreementError, ForeignError, InputError, ProtocolError
-from ppadmm.mechanisms import Release
-from ppadmm.typing import Array
 from ppadmm.wire import FINAL, VALUE, Codec
 
 if TYPE_CHECKING:
@@ -46,14 +45,19 @@ GONE = 10.0
 """Seconds that a peer which was started again with all averages looks for one who lacks them."""
 ANSWERS_APART = 0.05
 """Seconds between two notes in answer to others': they go to all neighbours, who may answer."""
+ENDED_IT = " ended the run: "
+"""Between who was the first to end and why; those after it hand the reason on as it is."""
 
 
 class _Ended(Exception):  # noqa: N818 - it is an answer, not a fault
     """Why the run cannot go on."""
 
 
-class Peer:
-    """Drives one agent; `signature` is this site's own, made by a person beforehand."""
+class Peer(Standing):
+    """Drives one agent; `signature` is this site's own, made by a person beforehand.
+
+    `revocations` returns the authority's newest list, which may change while the run goes on.
+    """
 
     def __init__(
         self,
@@ -65,6 +69,7 @@ class Peer:
         store: Store,
         pace: Pace | None = None,
         tell: Teller | None = None,
+        revocations: Callable[[], Revocations] = Revocations,
     ) -> None:
         require_same(agent, agreement)
         if not agreement.is_signed(agent.number, signature):
@@ -72,18 +77,16 @@ class Peer:
                 f"The signature of {agreement.parties[agent.number].name!r} is not on this "
                 "agreement; sign it with: ppadmm peer sign"
             )
-        self.agent, self.agreement = agent, agreement
+        super().__init__(agent, agreement)
         self._key, self._transport, self._store = key, transport, store
         self._pace, self._tell = pace or Pace(), tell or Teller()
         keys = {i: party.public_key() for i, party in enumerate(agreement.parties)}
         self._codec = Codec(agreement.run, agreement.parameters, keys)
+        self._revoked = Revoked(agreement, revocations)
         self._notes: dict[int, Note] = {}
         self._said: deque[bytes] = deque(maxlen=HISTORY)
-        self._made: list[Release] = []
-        self._finals: dict[int, bytes] = {}
-        self._signatures = {**self._known_signatures(), agent.number: signature.hex()}
-        self.tally, self.resumed, self.books = Tally(), 0, books_of(agent)
-        self.phase, self.reason, self._settled = "signing", "", False
+        self._signatures |= {**self._known_signatures(), agent.number: signature.hex()}
+        self._settled = False
         self._quarrels: dict[str, list[str]] = {}
         self._times: Counter[str] = Counter()
         self._owes_note, self._noted, self._was_over = False, 0.0, False
@@ -96,6 +99,7 @@ class Peer:
         self._resume()
         self._transport.start()
         try:
+            self._look_at_revocations()
             self._sign()
             self._go_round()
             self._end()
@@ -147,6 +151,7 @@ class Peer:
         while len(self._made) < self.rounds:
             if self._made:
                 self._until(lambda: not self.agent.missing, self._say_again)
+            self._look_at_revocations()
             send = self.agent.next()
             if not isinstance(send, Send):
                 raise InputError(f"Agent {self.agent.number} had nothing to say: {send}.")
@@ -206,6 +211,7 @@ class Peer:
         pause = self._pace.first
         due = start if self.phase == "signing" else start + pause
         while not ready():
+            self._look_at_revocations()
             now = time.monotonic()
             if now - start > limit:
                 raise _Ended(self._silence(limit))
@@ -215,22 +221,23 @@ class Peer:
             elif self._owes_note and now >= self._noted + ANSWERS_APART:
                 self._say_note()
             owed = self._noted + ANSWERS_APART if self._owes_note else due
-            found = self._transport.receive(max(0.0, min(due, owed, start + limit) - now))
+            until = min(due, owed, start + limit, now + EVERY)
+            found = self._transport.receive(max(0.0, until - now))
             if found is not None:
                 self._take(*found)
 
-    def _silence(self, limit: float) -> str:
-        names = ", ".join(self._name(j) for j in self.waited_for) or "the others"
-        return f"nothing new from {names} for {limit:g} s, in round {len(self._made)}"
+    def _look_at_revocations(self) -> None:
+        """End the run if it still needs something of a party that was revoked."""
+        news = self._revoked.news()
+        for i, why in news.items():
+            self._tell("revoked", agent=i, name=self.name(i), why=why)
+        needed = [why for i, why in news.items() if i not in self._finals]
+        if needed and not self.reason:
+            raise _Ended("; ".join(needed))
 
-    @property
-    def waited_for(self) -> tuple[int, ...]:
-        """Whom this peer is waiting for: for signatures, for this round, or for averages."""
-        if self.phase == "signing":
-            return tuple(i for i in range(self.agents) if i not in self._signatures)
-        if self.phase == "rounds":
-            return self.agent.missing if self._made else ()
-        return tuple(i for i in range(self.agents) if i not in self._finals)
+    def _silence(self, limit: float) -> str:
+        names = ", ".join(self.name(j) for j in self.waited_for) or "the others"
+        return f"nothing new from {names} for {limit:g} s, in round {len(self._made)}"
 
     # -- saying --------------------------------------------------------------------------------
 
@@ -267,7 +274,7 @@ class Peer:
             signatures=self._signatures,
             finals=tuple(sorted(self._finals)),
             settled=self._settled,
-            reason=self.reason,
+            reason=self.reason[: notes.LONGEST_REASON],
             agreement=asdict(self.agreement) if self.phase == "signing" else None,
         )
 
@@ -277,16 +284,17 @@ class Peer:
         if not self._everyone(lambda note: note.phase in ("ending", "ended")):
             self._say_again()
         known = [set(note.finals) for note in self._last_notes() if note is not None]
-        shared = set.intersection(*known) if len(known) == len(self.agent.neighbours) else set()
+        shared = set.intersection(*known) if known and self._everyone(lambda _: True) else set()
         for i in [i for i in self._finals if i not in shared][:AT_ONCE]:
             self._publish(self._finals[i])
             self._finals[i] = self._finals.pop(i)
 
     def _last_notes(self) -> list[Note | None]:
-        return [self._notes.get(j) for j in self.agent.neighbours]
+        near = (j for j in self.agent.neighbours if j not in self._revoked)
+        return [self._notes.get(j) for j in near]
 
     def _everyone(self, holds: Callable[[Note], bool]) -> bool:
-        """Say whether something holds for the last note of every neighbour."""
+        """Say whether something holds for the last note of every neighbour that still counts."""
         return all(note is not None and holds(note) for note in self._last_notes())
 
     # -- hearing -------------------------------------------------------------------------------
@@ -295,6 +303,7 @@ class Peer:
         """Take in what a neighbour sent; bytes that are no message of this run change nothing."""
         self.tally.received += 1
         try:
+            self._revoked.refuse(neighbour)
             kind = wire.kind_of(data)
             if kind == notes.NOTE:
                 self._heed(neighbour, data)
@@ -321,6 +330,7 @@ class Peer:
         if message.agent in self._finals:
             self.tally.late += 1
             return
+        self._revoked.refuse(message.agent)
         if message.round != self.rounds:
             raise ForeignError(f"Agent {message.agent} ends after round {message.round}.")
         self._keep_final(message.agent, data)
@@ -357,13 +367,14 @@ class Peer:
             if i not in self._signatures and self.agreement.is_signed(i, bytes.fromhex(text)):
                 self._signatures[i] = text
                 self._owes_note = True
-                self._tell("signature", agent=i, name=self._name(i))
+                self._tell("signature", agent=i, name=self.name(i))
 
     def _answer(self, note: Note) -> None:
         """Say what the sender lacks and I have; end if it had to."""
         stuck = self.phase != "signing" and len(self._finals) < self.agents
         if note.phase == "ended" and stuck and not self.reason:
-            raise _Ended(f"{self._name(note.agent)} ended the run: {note.reason}")
+            first = "" if ENDED_IT in note.reason else f"{self.name(note.agent)}{ENDED_IT}"
+            raise _Ended(first + note.reason)
         unsigned = set(self._signatures) - set(note.signatures)
         if unsigned or (self._settled and not note.settled):
             self._owes_note = True
@@ -373,68 +384,18 @@ class Peer:
 
     def _disagree(self, neighbour: int, note: Note) -> None:
         """Name every difference; before round 0 that is the end."""
-        found = ["it has another agreement and did not show it"]
-        if note.agreement is not None:
-            try:
-                found = differences(self.agreement, Agreement.from_dict(note.agreement))
-            except InputError as error:
-                found = [str(error)]
-        name = self._name(neighbour)
+        found, name = note.differences(self.agreement), self.name(neighbour)
         self._tell_rarely("disagreement", neighbour=neighbour, name=name, differences=found)
         if self.phase == "signing":
             self._quarrels[name] = found
 
     # -- small things --------------------------------------------------------------------------
 
-    @property
-    def agents(self) -> int:
-        """N."""
-        return len(self.agreement.parties)
-
-    @property
-    def rounds(self) -> int:
-        """T."""
-        return self.agent.algorithm.rounds
-
-    @property
-    def made(self) -> int:
-        """How many rounds this agent has spoken in or been silent in."""
-        return len(self._made)
-
-    @property
-    def signed(self) -> int:
-        """How many signatures are there."""
-        return len(self._signatures)
-
-    @property
-    def finals(self) -> int:
-        """How many final averages are there."""
-        return len(self._finals)
-
     def _tell_rarely(self, event: str, **fields: Any) -> None:
         """Tell the 1st, 10th, 100th, … time: a neighbour's flood must not fill a disk."""
         self._times[event] += 1
         if str(self._times[event]).strip("0") == "1":
             self._tell(event, count=self._times[event], **fields)
-
-    def _name(self, number: int) -> str:
-        return f"{self.agreement.parties[number].name!r} (agent {number})"
-
-    def so_far(self) -> tuple[Array, NDArray[np.bool_]]:
-        """Return this site's releases (t, d) and in which rounds it spoke (t,)."""
-        made = list(self._made)
-        if not made:
-            return np.zeros((0, self.agreement.parameters)), np.zeros(0, dtype=bool)
-        trace = Trace.of([[release] for release in made])
-        return trace.releases[:, 0, 0], trace.spoke[:, 0, 0]
-
-    def average(self) -> Array:
-        """Return this site's average of its releases so far (d,); 0 before the first."""
-        releases, spoke = self.so_far()
-        if not len(releases):
-            return np.zeros(self.agreement.parameters)
-        trace = Trace(releases[:, None, None], spoke[:, None, None])
-        return np.asarray(trace.agent_models()[0, 0])
 
     def _known_signatures(self) -> dict[int, str]:
         found = self._store.signatures().items()

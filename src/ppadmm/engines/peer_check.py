@@ -8,12 +8,13 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from ppadmm import __version__
-from ppadmm.agreement import Agreement, differences
-from ppadmm.engines import notes, pki
+from ppadmm.agreement import Agreement
+from ppadmm.engines import notes
 from ppadmm.engines.notes import Note
+from ppadmm.engines.pki.names import host_of
+from ppadmm.engines.seat import Credentials
 from ppadmm.engines.transport import Transport
-from ppadmm.engines.zenoh_transport import Credentials
-from ppadmm.errors import ForeignError, InputError, PpadmmError
+from ppadmm.errors import ForeignError, PpadmmError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 SKEW = 60.0
 """Seconds by which clocks may differ: certificates and logs need them to be roughly right."""
 PAUSE = 0.5
+START = "start `ppadmm peer run` or `peer check` there, too"
+EXPIRED = 10
+OTHER_ADDRESS = (62, 64)
+"""Codes of OpenSSL: X509_V_ERR_CERT_HAS_EXPIRED, …_HOSTNAME_MISMATCH, …_IP_ADDRESS_MISMATCH."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +50,17 @@ def looked_at(what: str, look: Callable[[], object]) -> Found:
     return Found(what)
 
 
-def probe(endpoint: str, credentials: Credentials, seconds: float = 3.0) -> str:
-    """Dial an endpoint as TLS and return why that fails, or nothing."""
-    host, port = pki.host_of(endpoint), int(endpoint.rpartition(":")[2])
+@dataclass(frozen=True)
+class Answer:
+    """What came of dialling an endpoint: whether anyone speaks TLS there, and what is wrong."""
+
+    reached: bool
+    problem: str = ""
+
+
+def probe(endpoint: str, credentials: Credentials, seconds: float = 3.0) -> Answer:
+    """Dial an endpoint as TLS, as a neighbour would."""
+    host, port = host_of(endpoint), int(endpoint.rpartition(":")[2])
     context = ssl.create_default_context(cafile=str(credentials.authority))
     context.load_cert_chain(credentials.certificate, credentials.key)
     try:
@@ -55,17 +68,31 @@ def probe(endpoint: str, credentials: Credentials, seconds: float = 3.0) -> str:
             socket.create_connection((host, port), seconds) as plain,
             context.wrap_socket(plain, server_hostname=host) as link,
         ):
-            return _refusal(link)
+            return Answer(True, _refusal(link))
     except ssl.SSLCertVerificationError as error:
-        return f"its certificate does not hold ({error.verify_message}); it needs a new one"
+        return Answer(True, _distrust(error, host))
     except ssl.SSLError as error:
-        return f"TLS fails ({error.reason}); is that port a peer's?"
+        return Answer(True, f"TLS fails ({error.reason}); is that port a peer's?")
     except ConnectionRefusedError:
-        return f"nothing listens at {host}:{port}; is it running, is that its port?"
+        return Answer(False, f"nothing listens at {host}:{port}; {START}")
     except TimeoutError:
-        return f"no answer from {host}:{port} in {seconds:g} s; open its firewall to this site"
+        why = f"no answer from {host}:{port} in {seconds:g} s; open its firewall to this site"
+        return Answer(False, why)
     except OSError as error:
-        return f"{host}:{port} cannot be reached ({error.strerror or error}); check the name"
+        why = f"{host}:{port} cannot be reached ({error.strerror or error}); check the name"
+        return Answer(False, why)
+
+
+def _distrust(error: ssl.SSLCertVerificationError, host: str) -> str:
+    """Say why the certificate of the other side does not hold, and who mends that."""
+    if error.verify_code == EXPIRED:
+        return "its certificate has expired; it needs a new one (ppadmm peer request there)"
+    if error.verify_code in OTHER_ADDRESS:
+        return f"its certificate is not for the address {host}; ask it for a right endpoint"
+    return (
+        f"its certificate is not from this site's authority ({error.verify_message}); compare the "
+        "authority's fingerprint at both, and join anew where it is wrong"
+    )
 
 
 def _refusal(link: ssl.SSLSocket) -> str:
@@ -82,13 +109,17 @@ def _refusal(link: ssl.SSLSocket) -> str:
 
 @dataclass
 class Check:
-    """A short visit to the neighbours: says who this is and listens to who they are."""
+    """A short visit to the neighbours: says who this is and listens to who they are.
+
+    Where there is no link, `explain` may know why.
+    """
 
     agreement: Agreement
     agent: int
     key: "Ed25519PrivateKey"
     transport: Transport
     signature: bytes | None = None
+    explain: Callable[[int], str] = lambda neighbour: ""
 
     def __call__(self, seconds: float) -> list[Found]:
         """Return one line per neighbour and problem."""
@@ -131,8 +162,8 @@ class Check:
         name = f"{self.agreement.parties[j].name} (agent {j})"
         if heard is None:
             linked = getattr(link, "connected", False)
-            why = "a link but no word" if linked else "no link"
-            yield Found(name, f"{why}; start `ppadmm peer run` or `peer check` there, too")
+            why = f"a link but no word; {START}" if linked else self.explain(j)
+            yield Found(name, why or f"no link; {START}")
             return
         note, when = heard
         yield Found(f"{name}: reached, {note.phase}, round {note.round}")
@@ -152,12 +183,5 @@ class Check:
             if signed is None or not self.agreement.is_signed(j, bytes.fromhex(signed)):
                 yield Found(name, "it has not signed the agreement yet (ppadmm peer sign)")
             return
-        if note.agreement is None:
-            yield Found(name, "it has another agreement; compare agreement.json by hand")
-            return
-        try:
-            found = differences(self.agreement, Agreement.from_dict(note.agreement))
-        except InputError as error:
-            found = [str(error)]
-        for entry in found:
+        for entry in note.differences(self.agreement):
             yield Found(name, f"another agreement: {entry}; take the same file at both")

@@ -6,17 +6,21 @@ Nothing in the file is secret, and nothing in it decides what is computed: that 
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from cryptography import x509
 
 from ppadmm import checks
-from ppadmm.engines import pki
-from ppadmm.engines.zenoh_transport import Credentials, Seat
+from ppadmm.agreement import Agreement
+from ppadmm.engines.agreement_file import load_agreement
+from ppadmm.engines.pki import certificates, enrolment
+from ppadmm.engines.pki.enrolment import Keys
+from ppadmm.engines.pki.names import agent_name, host_of
+from ppadmm.engines.pki.revocations import Revocations, Watch, read_revocations
+from ppadmm.engines.seat import Credentials, Seat
 from ppadmm.errors import InputError
-
-if TYPE_CHECKING:
-    from ppadmm.agreement import Agreement
 
 TEMPLATE = """\
 # One site of a run. Nothing in this file is secret. Paths are relative to this file.
@@ -50,15 +54,16 @@ signature = "signature.json"
 # addresses only.
 {listen}
 
+# A page for this machine alone (http://127.0.0.1:PORT) with figures for Prometheus at /metrics.
+# status = 8790
+
 [certificates]
 # tls.key and signing.key are secret and stay here; certificate.pem and authority.pem come from
 # `ppadmm peer join`.
 folder = "keys"
-# The signed list of revoked names, if the authority has sent one.
+# The authority's signed list of revoked names, if there is one, is put beside them, as
+# keys/revoked.json, at any time, also during a run. Only if it lies elsewhere:
 # revocations = "revoked.json"
-
-# A page for this machine alone (http://127.0.0.1:PORT) with figures for Prometheus at /metrics.
-# status = 8790
 
 # Neighbours and their endpoints are in the agreement: of two that can both be dialled the one with
 # the smaller number dials. Only if this site reaches them elsewhere, give one block for each; leave
@@ -89,7 +94,7 @@ class Link:
         checks.count("the number of a neighbour", self.agent, at_least=0)
         _text("the name of a neighbour", self.name)
         if self.endpoint is not None:
-            pki.host_of(self.endpoint)
+            host_of(self.endpoint)
         if self.via not in (None, "router") or (self.via and self.endpoint):
             raise InputError(f'For {self.name!r} give an endpoint, or via = "router", or neither.')
 
@@ -127,7 +132,7 @@ class PeerFile:
             checks.count("status", self.status, at_most=65535)
         for endpoint in (self.endpoint, self.listen):
             if endpoint is not None:
-                pki.host_of(endpoint)
+                host_of(endpoint)
         if unknown := set(self.certificates) - {"folder", "revocations"}:
             raise InputError(f"[certificates] has an unknown entry {min(unknown)!r}; remove it.")
         if self.router is not None and set(self.router) != {"name", "endpoint"}:
@@ -146,37 +151,75 @@ class PeerFile:
         except TypeError as error:
             raise InputError(f"{path} cannot be read: {_named(error)}.") from None
 
+    def terms(self) -> Agreement:
+        """Read the agreement."""
+        path = self.folder / self.agreement
+        if not path.is_file():
+            raise InputError(
+                f"There is no agreement at {path}; put the file there that was sent to all sites "
+                "(ppadmm peer agree writes it)."
+            )
+        return load_agreement(path)
+
     @property
-    def keys(self) -> pki.Keys:
+    def keys(self) -> Keys:
         """Where the keys and certificates are."""
-        return pki.Keys(self.folder / self.certificates.get("folder", "keys"))
+        return Keys(self.folder / self.certificates.get("folder", "keys"))
 
     @property
     def hosts(self) -> tuple[str, ...]:
         """The addresses for the certificate; none at a site that only dials out."""
-        return () if self.endpoint is None else (pki.host_of(self.endpoint),)
+        return () if self.endpoint is None else (host_of(self.endpoint),)
 
-    def revocations(self) -> pki.Revocations:
-        """Read the list anew; the authority must have signed it."""
+    @property
+    def revocations_file(self) -> Path:
+        """Where the authority's list of revoked names is looked for: as the file says, or here."""
         listed = self.certificates.get("revocations")
-        if listed is None:
-            return pki.Revocations()
-        roots = pki.read_certificates(self.keys.authority)
-        return pki.read_revocations(self.folder / listed, roots)
+        return self.keys.revocations if listed is None else self.folder / listed
+
+    def revocations(self) -> Revocations:
+        """Read the list anew; the authority must have signed it. Without a file nobody is on it."""
+        if not self.revocations_file.exists():
+            if "revocations" in self.certificates:
+                raise InputError(
+                    f"There is no list of revocations at {self.revocations_file}; put it there, or "
+                    "remove the line from peer.toml."
+                )
+            return Revocations()
+        return read_revocations(self.revocations_file, self._roots())
+
+    def watch_revocations(self) -> Watch:
+        """Return the newest list at any time; a file that cannot be read is refused now."""
+        self.revocations()
+        return Watch(self.revocations_file, self._roots())
+
+    @property
+    def room(self) -> bytes:
+        """The 16 bytes under which sites of the same authority meet."""
+        return certificates.room(self._roots())
+
+    def _roots(self) -> list[x509.Certificate]:
+        return certificates.read_certificates(_joined(self.keys.authority))
+
+    def refuse_revoked(self, agreement: Agreement) -> None:
+        """Refuse an agreement with a party whose certificate was revoked."""
+        found = self.revocations()
+        for party in agreement.parties:
+            if why := found.why(party.name):
+                raise InputError(
+                    f"T{why[1:]}; draft a new agreement without it, or with its new name."
+                )
 
     def credentials(self, now: datetime | None = None) -> Credentials:
         """Return the files for the links, after a look at each: valid, ours, not revoked."""
         keys = self.keys
-        for path in (keys.certificate, keys.authority):
-            if not path.is_file():
-                raise InputError(f"{path} is missing; `ppadmm peer join` puts it there.")
-        own, *between = pki.read_certificates(keys.certificate)
-        pki.check_own(keys, self.name, own)
-        pki.verify(own, pki.read_certificates(keys.authority), between, now or datetime.now(UTC))
+        own, *between = certificates.read_certificates(_joined(keys.certificate))
+        enrolment.check_own(keys, self.name, own)
+        certificates.verify(own, self._roots(), between, now)
         self.revocations().refuse(self.name, own.serial_number)
         return Credentials(keys.authority, keys.certificate, keys.tls)
 
-    def links(self, agreement: "Agreement") -> tuple[Link, ...]:
+    def links(self, agreement: Agreement) -> tuple[Link, ...]:
         """Return how every neighbour is reached: as the file says, or else as all agreed."""
         wanted = agreement.graph.neighbours(self.agent)
         if not self.neighbours:
@@ -195,7 +238,7 @@ class PeerFile:
                 )
         return self.neighbours
 
-    def _link(self, agreement: "Agreement", j: int) -> Link:
+    def _link(self, agreement: Agreement, j: int) -> Link:
         mine, theirs = agreement.parties[self.agent], agreement.parties[j]
         if theirs.endpoint and (not mine.endpoint or self.agent < j):
             return Link(j, theirs.name, endpoint=theirs.endpoint)
@@ -207,14 +250,12 @@ class PeerFile:
             )
         return Link(j, theirs.name, via="router")
 
-    def seat(self, agreement: "Agreement") -> Seat:
-        """Return this site's place in a run; a revoked neighbour is named and refused."""
-        credentials, revoked, links = self.credentials(), self.revocations(), self.links(agreement)
-        for link in links:
-            revoked.refuse(link.name)
+    def seat(self, agreement: Agreement) -> Seat:
+        """Return this site's place in a run."""
+        credentials, links = self.credentials(), self.links(agreement)
         relayed = {link.agent: link.name for link in links if link.via}
         return Seat(
-            run=pki.room(pki.read_certificates(self.keys.authority)),
+            run=self.room,
             agent=self.agent,
             neighbours={link.agent: link.name for link in links if not link.via},
             relayed=relayed,
@@ -244,13 +285,17 @@ def template(name: str, agent: int, endpoint: str | None) -> str:
     if endpoint is None:
         lines = ('# endpoint = "tls/this-site.example.org:7447"', '# listen = "tls/0.0.0.0:7447"')
     else:
-        pki.host_of(endpoint)
+        host_of(endpoint)
         port = endpoint.rpartition(":")[2]
         lines = (f'endpoint = "{_tls(endpoint)}"', f'listen = "tls/0.0.0.0:{port}"')
     checks.count("agent", agent, at_least=0)
-    return TEMPLATE.format(
-        name=pki.agent_name(name), agent=agent, endpoint=lines[0], listen=lines[1]
-    )
+    return TEMPLATE.format(name=agent_name(name), agent=agent, endpoint=lines[0], listen=lines[1])
+
+
+def _joined(path: Path) -> Path:
+    if not path.is_file():
+        raise InputError(f"{path} is missing; `ppadmm peer join` puts it there.")
+    return path
 
 
 def _tls(endpoint: str) -> str:

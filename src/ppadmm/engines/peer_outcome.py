@@ -1,5 +1,6 @@
 """What a peer needs to be told, and how its run ends."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,7 +8,9 @@ from numpy.typing import NDArray
 
 from ppadmm.agent import Agent
 from ppadmm.agreement import Agreement
+from ppadmm.engines.local import Trace
 from ppadmm.errors import InputError
+from ppadmm.mechanisms import Release
 from ppadmm.privacy import Tally
 from ppadmm.typing import Array
 
@@ -48,6 +51,22 @@ class Outcome:
 def books_of(agent: Agent) -> tuple[Tally, Tally]:
     """Return what was reserved and charged: a copy, for other threads to read."""
     return agent.ledgers[0].reserved, agent.ledgers[0].spent
+
+
+def spoken(made: Sequence[Release], parameters: int) -> tuple[Array, NDArray[np.bool_]]:
+    """Return a site's releases (t, d) and in which rounds it spoke (t,)."""
+    if not made:
+        return np.zeros((0, parameters)), np.zeros(0, dtype=bool)
+    trace = Trace.of([[release] for release in made])
+    return trace.releases[:, 0, 0], trace.spoke[:, 0, 0]
+
+
+def average_of(releases: Array, spoke: NDArray[np.bool_]) -> Array:
+    """Return the average that a site ends with (d,); 0 before its first release."""
+    if not len(releases):
+        return np.zeros(releases.shape[1])
+    trace = Trace(releases[:, None, None], spoke[:, None, None])
+    return np.asarray(trace.agent_models()[0, 0])
 
 
 def require_same(agent: Agent, agreement: Agreement) -> None:

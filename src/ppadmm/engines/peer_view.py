@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 MOST_KEPT = 10_000
 """Parameters up to which all that neighbours said is kept for the page."""
 
+TROUBLES = ("refused", "disagreement", "revoked", "ended")
+
 log = logging.getLogger("ppadmm.peer")
 
 
@@ -174,7 +176,7 @@ class Teller:
 
     def __call__(self, event: str, **fields: Any) -> None:
         """Tell one event."""
-        level = logging.WARNING if event in ("refused", "disagreement", "ended") else logging.INFO
+        level = logging.WARNING if event in TROUBLES else logging.INFO
         log.log(level, event, extra={"fields": fields})
         if self._listen is not None:
             self._listen(event, fields)

@@ -86,7 +86,6 @@ class _Shelf:
     heard: float | None = None
     received: int = 0
     refused: int = 0
-    barred: bool = False
     links: set[str] = field(default_factory=set)
 
 
@@ -108,11 +107,10 @@ class Inbox:
     def put(self, neighbour: int, length: int, read: Callable[[], bytes]) -> None:
         """Take in a message; it is read only if its length is within the cap."""
         shelf = self._shelves[neighbour]
-        if length > self._cap or shelf.barred:
+        if length > self._cap:
             with self._news:
                 shelf.refused += 1
-            why = "it was revoked" if shelf.barred else f"the cap is {self._cap}"
-            log.warning("refused %d bytes from agent %d: %s", length, neighbour, why)
+            log.warning("refused %d bytes from agent %d: too long", length, neighbour)
             return
         data = read()
         with self._news:
@@ -147,14 +145,6 @@ class Inbox:
             after = bool(links)
         if before != after:
             log.info("agent %d is %s", neighbour, "connected" if after else "away")
-
-    def bar(self, neighbours: Iterable[int]) -> None:
-        """Take nothing more from these neighbours, and forget what they said last."""
-        with self._news:
-            for number in neighbours:
-                self._shelves[number].barred = True
-                self._shelves[number].messages.clear()
-                self._shelves[number].links.clear()
 
     def neighbours(self) -> dict[int, Neighbour]:
         """Return what is known of every neighbour."""

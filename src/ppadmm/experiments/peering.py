@@ -14,6 +14,7 @@ from ppadmm.engines.peer import Peer
 from ppadmm.engines.peer_outcome import Outcome, Pace
 from ppadmm.engines.peer_store import Store
 from ppadmm.engines.peer_view import Teller
+from ppadmm.engines.pki.revocations import Revocations
 from ppadmm.engines.transport import Transport
 from ppadmm.errors import BudgetError
 from ppadmm.experiments.booked import Booked
@@ -34,7 +35,7 @@ class Setting:
     """What a site brings to a run: its part, its keys, and where it keeps books and state.
 
     `ledger` is the owner's; a simulation (`party.seed`) has none and keeps a book of its own in
-    `state`, so that it too can be started again.
+    `state`, so that it too can be started again. `revocations` returns the newest list.
     """
 
     party: Party
@@ -43,6 +44,7 @@ class Setting:
     state: Path
     ledger: Path | None = None
     dataset: str | None = None
+    revocations: Callable[[], Revocations] = Revocations
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,10 @@ def _peer(
     setting: Setting, agent: Any, transport: Transport, pace: Pace | None, tell: Teller | None
 ) -> Peer:
     terms, store = setting.party.agreement, Store(setting.state)
-    return Peer(agent, terms, setting.key, setting.signature, transport, store, pace, tell)
+    return Peer(
+        agent, terms, setting.key, setting.signature, transport, store, pace, tell,
+        setting.revocations,
+    )  # fmt: skip
 
 
 def _run(peer: Peer, booked: Booked | None, watch: Callable[[Peer], None] | None) -> Outcome:

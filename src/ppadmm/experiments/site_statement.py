@@ -11,6 +11,7 @@ from ppadmm.privacy import accountant as accounting
 from ppadmm.privacy.curves import curves
 from ppadmm.privacy.record import to_plain
 from ppadmm.privacy.statement import CAVEATS, UNITS, Statement, finite_or_none
+from ppadmm.privacy.together import ENDED
 
 PUBLIC = (
     "the run agreement, with the number of records and the budget of every party",
@@ -47,7 +48,7 @@ def statement_of(party: Party, reserved: Tally, releases: int, ended: str = "") 
 
 def _warnings(party: Party, ended: str) -> list[str]:
     terms, n = party.agreement, party.records.n
-    found = [f"the run ended before its time: {ended}."] if ended else []
+    found = [f"{ENDED}{ended}."] if ended else []
     if n and terms.delta > 1.0 / n and terms.algorithm != "non-private":
         found.append(
             f"δ = {terms.delta:g} is above 1/n = {1.0 / n:.2g}: a mechanism with such a δ may "

@@ -235,24 +235,7 @@ def _counts(events: Sequence[Plain]) -> Counter[bytes]:
     return counts
 
 
-# -- several certificates, a ledger, a run folder ---------------------------------------------
-
-
-def require_together(verdicts: Sequence[Verdict]) -> None:
-    """Check that certificates are of one run and that their signers name each other."""
-    bodies = [verdict.certificate for verdict in verdicts]
-    for name in ("schema_digest", "settings_digest", "delta", "adjacency"):
-        if len({body["statement"][name] for body in bodies}) > 1:
-            raise CertificateError(f"They are not of one run: {name} differs.")
-    signers = [body["signer"]["key"] for body in bodies]
-    if len(set(signers)) < len(signers):
-        raise CertificateError("Two of them are signed with the same key.")
-    for body in bodies:
-        strangers = set(signers) - {body["signer"]["key"]} - set(body["peers"])
-        if strangers:
-            raise CertificateError(
-                f"{body['signer']['name']!r} does not name {min(strangers)} among its peers."
-            )
+# -- a ledger, a run folder --------------------------------------------------------------------
 
 
 def require_booked(statement: Plain, books: Books) -> None:
@@ -268,7 +251,6 @@ def require_booked(statement: Plain, books: Books) -> None:
 
 
 def _require_sum(entry: Plain, books: Books) -> None:
-
     grant, spent = books.grants[entry["dataset"]], cost(books, entry["dataset"])
     if (entry["granted"], entry["delta"]) != (grant["epsilon"], grant["delta"]):
         raise CertificateError(f"The ledger grants ε = {grant['epsilon']}, not {entry['granted']}.")

@@ -7,12 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ppadmm.agreement import Agreement
+from ppadmm.engines.agreement_file import load_agreement
 from ppadmm.errors import CertificateError, InputError
 from ppadmm.privacy import certificate as certificates
+from ppadmm.privacy import together
 from ppadmm.privacy.certificate import NOT_PROVEN, Verdict
 from ppadmm.privacy.chain import read_rows
 from ppadmm.privacy.chain import verify as verify_ledger
 from ppadmm.privacy.sqlite_ledger import now
+from ppadmm.reports.agreed import require_agreed
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -55,13 +59,19 @@ def _statement(run: Path) -> dict[str, Any]:
 
 
 def verified(
-    paths: Sequence[Path], trusted: Sequence[str], ledger: Path | None, run: Path | None
+    paths: Sequence[Path],
+    trusted: Sequence[str],
+    ledger: Path | None,
+    run: Path | None,
+    agreement: Path | None = None,
 ) -> list[Verdict]:
-    """Check certificates of one run; name the file that does not hold."""
-    verdicts = [_checked(path, trusted) for path in paths]
-    certificates.require_together(verdicts)
-    if len(verdicts) > 1:
-        verdicts = [_with(v, "one run, and every signer names the others") for v in verdicts]
+    """Check certificates of one run; name the file that does not hold.
+
+    Who has the `agreement` knows all parties' keys from it.
+    """
+    terms = None if agreement is None else load_agreement(agreement)
+    verdicts = [_checked(path, trusted, terms) for path in paths]
+    verdicts = _compared(verdicts) if len(verdicts) > 1 else verdicts
     if ledger is not None:
         _require_ledger(verdicts[0], ledger)
         verdicts[0] = _with(verdicts[0], f"the whole chain of {ledger}, and this run in it")
@@ -72,11 +82,30 @@ def verified(
     return [_without_ledger(v, ledger) if k == 0 else v for k, v in enumerate(verdicts)]
 
 
-def _checked(path: Path, trusted: Sequence[str]) -> Verdict:
+def _compared(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Check that certificates agree where those of one run must, and say what that covers."""
+    bodies = [verdict.certificate for verdict in verdicts]
+    together.require_together(bodies)
+    done = sum(map(together.has_common_model, bodies))
+    alike = "one run: the same terms and parties" + (", the same model" if done > 1 else "")
+    checked = [_with(verdict, f"{alike}; every signer names the others") for verdict in verdicts]
+    if missing := together.absent(bodies):
+        keys = ", ".join(f"{key[:12]}…" for key in missing)
+        note = f"the certificates of {len(missing)} other parties, with the keys {keys}"
+        checked[0] = replace(checked[0], unchecked=(*checked[0].unchecked, note))
+    return checked
+
+
+def _checked(path: Path, trusted: Sequence[str], terms: Agreement | None) -> Verdict:
     try:
-        return certificates.check(path.read_bytes(), trusted)
+        verdict = certificates.check(path.read_bytes(), trusted)
+        if terms is None:
+            return verdict
+        require_agreed(verdict.certificate, terms)
     except CertificateError as error:
         raise CertificateError(f"{path} does not hold. {error}") from None
+    known = replace(verdict, unchecked=())  # whose key it is, the agreement says
+    return _with(known, f"name, key and terms as agreed ({terms.digest[:12]}…)")
 
 
 def _with(verdict: Verdict, what: str) -> Verdict:
@@ -102,8 +131,22 @@ def _require_ledger(verdict: Verdict, ledger: Path) -> None:
     certificates.require_booked(verdict.statement, verify_ledger(rows[: entry["count"]])[0])
 
 
-def verdict_text(path: Path, verdict: Verdict) -> str:
-    """Return what a certificate says, what was checked and what it cannot show."""
+def verdicts_text(paths: Sequence[Path], verdicts: Sequence[Verdict]) -> str:
+    """Return what certificates say, what was checked and what none can show."""
+    parts = [_verdict_lines(path, v) for path, v in zip(paths, verdicts, strict=True)]
+    last = "No certificate can prove: " + "; ".join(NOT_PROVEN) + "."
+    if len(parts) == 1:
+        parts = [[*parts[0], last]]
+    else:
+        parts.append([last])
+    return "\n\n".join("\n".join(map(_filled, part)) for part in parts)
+
+
+def _filled(line: str) -> str:
+    return textwrap.fill(line, 100, subsequent_indent="  ")
+
+
+def _verdict_lines(path: Path, verdict: Verdict) -> list[str]:
     statement, signer = verdict.statement, verdict.certificate["signer"]
     lines = [
         f"{path}: holds. Signed by {signer['name']!r} with {signer['key']}.",
@@ -113,8 +156,7 @@ def verdict_text(path: Path, verdict: Verdict) -> str:
     ]
     if verdict.unchecked:
         lines.append("Not checked: " + "; ".join(verdict.unchecked) + ".")
-    lines.append("No certificate can prove: " + "; ".join(NOT_PROVEN) + ".")
-    return "\n".join(textwrap.fill(line, 100, subsequent_indent="  ") for line in lines)
+    return lines
 
 
 def _headline(statement: dict[str, Any]) -> str:
