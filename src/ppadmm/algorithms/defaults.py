@@ -59,6 +59,19 @@ def remaining_noise(sizes: Sizes, budgets: Sequence[Budget], lipschitz: float) -
     return math.sqrt(sum(variances)) / sizes.agents
 
 
+def loudest(sizes: Sizes, budgets: Sequence[Budget]) -> tuple[tuple[int, ...], float]:
+    """Return the agents without which least noise remains, and how many times less that is.
+
+    Leaving out agents of noise σᵢ moves σ̄ = √(Σσᵢ²)/N both ways: a smaller sum, a smaller N.
+    """
+    pairs = zip(sizes.records, budgets, strict=True)
+    noise = np.array([1.0 / n / gdp_ratio(b.epsilon, b.delta) for n, b in pairs])
+    order = np.argsort(-noise, kind="stable")
+    remaining = np.sqrt(np.cumsum(noise[order[::-1]] ** 2))[::-1] / np.arange(len(noise), 0, -1)
+    k = int(np.argmin(remaining))
+    return tuple(order[:k].tolist()), float(remaining[0] / remaining[k])
+
+
 def gaussian_plan(
     sizes: Sizes, budgets: Sequence[Budget], loss: Loss, rounds: int | None, eta: float | None
 ) -> Plan:

@@ -115,8 +115,14 @@ def _way_out(site: Site, settings: Settings, k: int, mu: float, needed: float) -
         return "choose a larger δ"
     weight = float(settings.weights(site.agents)[k])
     if mu > weight:
-        return f"choose η > {(needed - weight) / (2.0 * site.degree):.3g}"
-    return f"choose a regularisation > {needed * site.agents:.3g}"
+        return f"choose η > {_rounded_up((needed - weight) / (2.0 * site.degree))}"
+    return f"choose a regularisation > {_rounded_up(needed * site.agents)}"
+
+
+def _rounded_up(value: float) -> str:
+    """Spell three digits of a number that is large enough, given one that may just not be."""
+    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return f"{(math.floor(value / unit) + 1) * unit:.3g}"
 
 
 def paper_epsilon1(

@@ -13,6 +13,7 @@ from ppadmm.algorithms import Settings, recipe_named
 from ppadmm.data import Dataset, Partition, Schema, StreamedData, load, open_stream
 from ppadmm.engines import local
 from ppadmm.errors import InputError
+from ppadmm.experiments.advice import hints
 from ppadmm.experiments.booked import Booked, Booking, fingerprint, open_booking
 from ppadmm.experiments.held_out import judge, largest_share, records_in
 from ppadmm.experiments.history import figures_by_round
@@ -118,6 +119,7 @@ class Result:
             "private": statement.private,
             "not_private_because": list(statement.not_private_because),
             "warnings": list(statement.warnings),
+            "hints": list(hints(self.prepared)),
             "agents": spec.agents,
             "agent_names": list(scene.names),
             "partition": spec.partition,
