@@ -18,8 +18,7 @@ import numpy as np
 
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, Site, build
-from ppadmm.algorithms.defaults import Sizes, default_eta, default_rounds
-from ppadmm.algorithms.pp import smallest_mu
+from ppadmm.algorithms.defaults import Sizes, default_eta, default_rounds, smallest_mu
 from ppadmm.data import even, load, normalise_rows, shards
 from ppadmm.engines import local
 from ppadmm.noise import SeededNoise
@@ -110,7 +109,9 @@ def scenario(generator, features, records, agents, kind):
             for epsilon in epsilons:
                 budget = Budget(epsilon, DELTA)
                 eta = default_eta(sizes, (budget,) * agents, LOSS, rounds)
-                least = smallest_mu(budget, records, LOSS, rounds) / (2.0 * min(graph.degrees))
+                least = smallest_mu(budget, records, LOSS, features, rounds) / (
+                    2.0 * min(graph.degrees)
+                )
                 multiples = MULTIPLES if factor == 1.0 else (1.0,)
                 cells += [(epsilon, eta, m) for m in multiples if eta * m > 1.1 * least]
             errors = test_errors(

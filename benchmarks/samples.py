@@ -25,7 +25,8 @@ from ppadmm.algorithms import Settings, Site, recipe_named
 from ppadmm.algorithms.defaults import Sizes
 from ppadmm.data import Shard, load
 from ppadmm.engines import local
-from ppadmm.experiments.samples import Setting, default_rounds, error_bound, records_needed
+from ppadmm.experiments.sample_bound import Setting
+from ppadmm.experiments.samples import default_rounds, error_bound, records_needed
 from ppadmm.noise import SeededNoise
 from ppadmm.privacy import Budget, MemoryLedger
 from ppadmm.problem import Logistic, MarginRisk, make_graph

@@ -7,14 +7,23 @@ from ppadmm.errors import InputError
 
 
 def finite(name: str, value: float) -> float:
-    """Return `value` as a float, or refuse what is not a finite number."""
+    """Return `value` as a float, or refuse what is not a finite number; a text is none."""
     try:
-        number = float(value)
+        number = float(value + 0)
     except (TypeError, ValueError):
         raise InputError(f"Expected {name} to be a number, got {value!r}.") from None
     if not math.isfinite(number):
         raise InputError(f"Expected {name} to be a finite number, got {value!r}.")
     return number
+
+
+def parsed(name: str, text: str) -> float:
+    """Return the finite number that a text spells."""
+    try:
+        number = float(text)
+    except ValueError:
+        raise InputError(f"Expected {name} to be a number, got {text!r}.") from None
+    return finite(name, number)
 
 
 def positive(name: str, value: float) -> float:
@@ -41,7 +50,7 @@ def probability(name: str, value: float) -> float:
     return number
 
 
-def count(name: str, value: int, at_least: int = 1, at_most: int | None = None) -> int:
+def count(name: str, value: float, at_least: int = 1, at_most: int | None = None) -> int:
     """Return `value` if it is a whole number ≥ `at_least`, and ≤ `at_most` if that is given."""
     number = finite(name, value)
     if number != int(number) or number < at_least:

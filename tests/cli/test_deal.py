@@ -190,3 +190,21 @@ def test_a_data_set_trains_as_it_is(ppadmm):
 def test_a_frame_without_a_label_is_refused():
     with pytest.raises(InputError, match="Which column of the data frame is the label"):
         train(RunSpec(), data=pd.DataFrame(people()))
+
+
+def test_sites_whose_noise_drowns_the_others_are_named(ppadmm):
+    run = ("train", "people.csv", "--schema", "schema.toml", "--agents", 3, *QUICK)
+    told = ppadmm(*run, "--records", "110,110,4", "--no-save")
+    assert "Hint: The noise of agent 2 (4 records) drowns what the others learn" in told.out
+    (hint,) = ppadmm(*run, "--records", "110,110,4", "--json").json["hints"]
+    assert "13 times less noise" in hint
+    assert ppadmm(*run, "--records", "80,80,60", "--json").json["hints"] == []
+    few = ("--records", "110,110,4", "--algorithm")
+    assert ppadmm(*run, *few, "non-private", "--json").json["hints"] == []
+    assert ppadmm(*run, *few, "centralised", "--json").json["hints"] == []
+
+
+def test_a_schema_of_ones_own_has_to_be_confirmed(ppadmm):
+    Path("mine.toml").write_text(SCHEMA.replace("confirmed = true", ""))
+    told = ppadmm("train", "people.csv", "--schema", "mine.toml", *QUICK, "--no-save").out
+    assert "nobody has confirmed that it is public" in " ".join(told.split())

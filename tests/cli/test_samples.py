@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from ppadmm.experiments.samples import Setting, records_needed
+from ppadmm.experiments.sample_bound import Setting
+from ppadmm.experiments.samples import records_needed
 from ppadmm.privacy import Budget
 from ppadmm.problem import make_graph
 

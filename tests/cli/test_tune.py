@@ -1,5 +1,6 @@
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from ppadmm.data import load
-from ppadmm.errors import BudgetError, InputError
+from ppadmm.errors import BudgetError, InfeasibleError, InputError
 from ppadmm.experiments import tune as module
 from ppadmm.experiments.booked import Booked, Booking
 from ppadmm.experiments.scoring import accuracy
@@ -229,3 +230,11 @@ class TestLedger:
         assert "Nothing in this run was tuned" not in page
         (run,) = ok("ledger", "show", "a.ledger", "--json").json["datasets"][0]["runs"]
         assert (run["state"], run["charges"]) == ("finished", 1 if how == "repeat" else 4)
+
+
+def test_a_setting_that_no_noise_brings_into_the_budget_is_named(data):
+    with pytest.raises(InfeasibleError, match=r"η = 1e-06 cannot be tried: 2 settings share") as e:
+        tune(SPEC, (1e-6, 0.1), data=data)
+    assert float(re.search(r"ε = ([\d.]+) at", str(e.value))[1]) < SPEC.epsilon
+    enough = float(re.search(r"η > ([\d.e-]+)", str(e.value))[1])
+    assert len(tune(SPEC, (enough, 0.1), data=data).candidates) == 2

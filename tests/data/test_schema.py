@@ -192,9 +192,9 @@ def test_a_repeated_column_is_refused():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Numeric("", 0, 1), "column name"),
+        (lambda: Numeric("", 0, 1), "column name, got ''; name the column, or remove it"),
         (lambda: Numeric("a", 2, 1), "expected low ≤ high, got 2.0 and 1.0"),
-        (lambda: Numeric("a", -1e308, 1e308), "low ≤ high"),
+        (lambda: Numeric("a", -1e308, 1e308), "are too far apart"),
         (lambda: Numeric("a", 0, math.inf), "expected high to be finite, got inf"),
         (lambda: Numeric("a", "0", 1), "expected low to be a number, got '0'"),
         (lambda: Numeric("a", True, 1), "expected low to be a number, got True"),
@@ -246,10 +246,12 @@ high = 100
 """
 
 
-def test_a_schema_written_by_hand_is_confirmed_by_default(tmp_path):
+def test_a_file_that_does_not_say_so_is_not_confirmed(tmp_path):
     (tmp_path / "s.toml").write_text(GOOD)
     schema = Schema.from_toml(tmp_path / "s.toml")
-    assert schema.confirmed
+    assert not schema.confirmed
+    (tmp_path / "s.toml").write_text("confirmed = true\n" + GOOD)
+    assert Schema.from_toml(tmp_path / "s.toml").confirmed
     assert schema.columns == (Numeric("age", 0, 100),)
     assert schema.missing == ("", "?")
 

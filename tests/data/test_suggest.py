@@ -179,7 +179,7 @@ def test_markers_of_missing_values_are_found(tmp_path):
     text = suggest_schema(tmp_path / "a.csv", "ill")
     schema = Schema.from_dict(tomllib.loads(text))
     assert schema.missing == ("", "?", "NA", "N/A", "nan", "-")
-    assert '("NA", "N/A", "nan", "-" was found in the file)' in text
+    assert '("NA", "N/A", "nan", "-" were found in the file)' in text
     assert [c for c in schema.columns if c.name != "d"] == [
         Numeric("a", 0, 80),
         Numeric("b", 0, 80),
@@ -207,3 +207,15 @@ def test_which_column_is_the_label_is_asked_with_what_might_be():
         suggest_toml(table, "sick", "a.csv")
     with pytest.raises(DataError, match=r"No column of 'a\.csv' besides the label"):
         suggest_toml(table.select(["age", "ill"]), "ill", "a.csv")
+
+
+def test_a_name_that_columns_share_is_left_out():
+    table = pa.table([YES, list(range(N)), list(range(N)), RNG.random(N)], ["ill", "a", "a", "b"])
+    text = suggest_toml(table, "ill", "people.csv")
+    assert '# - "a": 2 columns have this name; rename them' in text
+    assert [c.name for c in Schema.from_dict(tomllib.loads(text)).columns] == ["b"]
+
+
+def test_an_identifier_is_known_by_its_name_whatever_stands_around_it():
+    text, _ = draft(**{"Patienten-Nr.": RNG.permutation(10**6)[:N]}, other=RNG.random(N))
+    assert '# - "Patienten-Nr.": another whole number in every record: an identifier' in text

@@ -54,6 +54,13 @@ def test_parquet(tmp_path, name):
         ("a.csv", b"", "is empty"),
         ("a.csv", b"x,y\n", "holds no records"),
         ("a.csv", b"x,y\n1,2,3\n", "Cannot read .* as csv: .*Expected 2 columns"),
+        ("a.csv", b"x,y\n1\n", "as many cells as the header"),
+        ("a.csv", b"x;y\n1,5;2\n", "Expected 1 columns, got 2: .*parted by ';'; save .* commas"),
+        ("a.csv", b"x;y\n1;2\n", "parted by ';'; save .* commas"),
+        ("a.csv", b"x\ty\n1\t2\n", r"parted by '\\t'; save .* commas"),
+        ("a.csv.gz", gzip.compress(b"x;y\n1,5;2\n", mtime=0), "parted by ';'; save .* commas"),
+        ("a.csv", "Größe,y\n1,2\n".encode("latin-1"), "not UTF-8; save it as such"),
+        ("a.csv", "x,y\nÖl,2\n".encode("latin-1"), "not UTF-8; save it as such"),
         ("a.csv", b"\n\n", "Cannot read .* as csv"),
         ("a.csv.gz", b"not zipped", "Cannot read .* as csv"),
         ("a.csv.gz", gzip.compress(b"x\n" * 99999, mtime=0)[:80], "Cannot read|holds no records"),
@@ -203,3 +210,14 @@ def test_what_is_not_a_table_is_refused(frame, message):
 def test_importing_the_package_imports_no_data_frames():
     code = "import sys, ppadmm.data; assert not {'pandas', 'polars'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_column_of_another_spelling_is_named_first():
+    table = pa.table({f"c{k}": [1] for k in range(20)} | {"Hospital": [1]})
+    with pytest.raises(DataError, match=r"no column 'hospitl'; it has: Hospital, c0, .*…"):
+        column(table, "hospitl")
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_no_part_of_the_names(tmp_path):
+    (tmp_path / "a.csv").write_bytes("\ufeffGröße (cm),y\r\n1,2\r\n".encode())
+    assert read_table(tmp_path / "a.csv").column_names == ["Größe (cm)", "y"]

@@ -56,7 +56,46 @@ def xy():
     return records()
 
 
+class TestWhatIsMissing:
+    @pytest.mark.parametrize("missing", [None, pd.NA])
+    def test_labels_and_groups_are_named_by_record(self, missing):
+        X, y = records(60)
+        holes = y.astype(object)
+        holes[7] = missing
+        model = PrivateLogisticRegression(random_state=0, **SMALL)
+        with pytest.raises(DataError, match="The label of record 7 is missing; give it or drop"):
+            model.fit(X, holes)
+        with pytest.raises(DataError, match="The group of record 7 is missing; give it or drop"):
+            model.fit(X, y, groups=np.array(["a"] * 7 + [missing] + ["b"] * 52, dtype=object))
+
+
 class TestAFit:
+    def test_a_text_is_no_number(self, xy):
+        with pytest.raises(InputError, match="Expected epsilon to be a number, got '1'"):
+            PrivateLogisticRegression(epsilon="1", **SMALL).fit(*xy)
+
+    def test_it_shows_itself_in_a_notebook_without_a_warning(self, xy):
+        model = PrivateLogisticRegression(random_state=0, **SMALL).fit(*xy)
+        assert "PrivateLogisticRegression" in model._repr_html_()
+
+    def test_a_printed_statement_is_words(self, xy):
+        statement = PrivateLogisticRegression(**SMALL).fit(*xy).privacy_statement_
+        assert str(statement) == statement.text()
+        assert str(statement).startswith("PRIVATE: ε = 1 at δ = 0.001 for one record")
+
+    def test_a_site_that_drowns_the_others_is_named(self):
+        X, y = records(600)
+        site = np.where(np.arange(600) < 3, "tiny", np.where(np.arange(600) < 300, "a", "b"))
+        model = PrivateLogisticRegression(random_state=0, **SMALL)
+        with pytest.warns(UserWarning, match=r"The noise of tiny \(3 records\) drowns .* 47 times"):
+            model.fit(X, y, groups=site)
+
+    def test_the_defaults_reach_a_large_budget_with_three_classes(self):
+        X, y = records(1000, classes=3)
+        public = {"bounds": (-1, 1), "classes": [0, 1, 2]}
+        model = PrivateLinearSVC(epsilon=50.0, random_state=0, **public).fit(X, y)
+        assert model.score(X, y) > 0.8
+
     @pytest.mark.parametrize("kind", [PrivateLogisticRegression, PrivateLinearSVC])
     @pytest.mark.parametrize("algorithm", ["pp", "ipp", "gradient", "one-shot", "centralised"])
     def test_it_is_private_and_says_so(self, kind, algorithm, xy):

@@ -14,8 +14,8 @@ from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, Site, build
 from ppadmm.data import Shard
 from ppadmm.engines import local
-from ppadmm.experiments import samples
-from ppadmm.experiments.samples import Choice, Setting, connectivity
+from ppadmm.experiments import sample_bound, samples
+from ppadmm.experiments.sample_bound import Choice, Setting, connectivity
 from ppadmm.noise import SeededNoise
 from ppadmm.privacy import Budget, MemoryLedger
 from ppadmm.problem import Graph, HuberHinge, Logistic, MarginRisk, make_graph
@@ -71,7 +71,7 @@ def test_it_is_nearly_an_equality_for_equal_vectors():
 
 @pytest.mark.parametrize("zeta", [0.3, 0.05, 1e-4, 1e-12])
 def test_the_tail_is_the_root_on_the_safe_side(zeta):
-    x = samples.chi_square_tail(zeta)
+    x = sample_bound.chi_square_tail(zeta)
     assert zeta * (1 - 1e-6) < math.sqrt(x) * math.exp(-(x - 1) / 2) <= zeta
 
 
@@ -92,7 +92,7 @@ def test_the_penalised_supremum_stays_below_its_quantile_and_not_far(slope):
     # (P − P_M)ℓ_u = ½(up + down) − ½(1+mean)·up − ½(1−mean)·down
     gap = 0.5 * np.outer(-mean, up - down)
     Z = (gap - q * u * u).max(axis=1)
-    bound = samples.chi_square_tail(zeta) / (M * q)
+    bound = sample_bound.chi_square_tail(zeta) / (M * q)
     assert (bound < Z).mean() <= zeta
     assert np.quantile(Z, 1 - zeta) > bound / (12 if slope == "linear" else 48)
 
@@ -215,7 +215,8 @@ def test_noise_costs_no_more_than_its_part():
     ref, sigma1, sigma2, phi = np.array([2.0, -1.0, 0.5]), 0.1, 0.02, 0.5
     setting = Setting(d, graph, rounds=T, budget=Budget(1.0, 1e-5))
     choice, mu = Choice(weight, eta, phi), weight + 4 * eta
-    part = samples.noise_part(setting, choice, {2: (sigma1, sigma2)}, np.array([0.1, 0.05, 0.05]))
+    zetas = np.array([0.1, 0.05, 0.05])
+    part = sample_bound.noise_part(setting, choice, {2: (sigma1, sigma2)}, zetas)
     costs = []
     for _ in range(60):
         b = sigma1 * rng.standard_normal((T, graph.size, d))

@@ -12,7 +12,8 @@ from ppadmm.errors import InputError
 from ppadmm.experiments import crowds
 from ppadmm.experiments.compare import Grid, compare
 from ppadmm.experiments.forecast import Case, setup
-from ppadmm.experiments.plan import Forecast, PlanSpec, most_simulated, plan
+from ppadmm.experiments.plan import PlanSpec, most_simulated, plan
+from ppadmm.experiments.plan_result import Forecast
 from ppadmm.privacy import Budget
 from ppadmm.problem import Logistic, make_graph
 

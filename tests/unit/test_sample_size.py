@@ -7,8 +7,9 @@ from itertools import pairwise
 import pytest
 
 from ppadmm.errors import InfeasibleError, InputError
-from ppadmm.experiments import samples
-from ppadmm.experiments.samples import Choice, Setting, error_bound, records_needed
+from ppadmm.experiments import sample_bound, samples
+from ppadmm.experiments.sample_bound import Choice, Setting
+from ppadmm.experiments.samples import error_bound, records_needed
 from ppadmm.privacy import Budget, calibrate, perturbed_step
 from ppadmm.problem import Graph, HuberHinge, make_graph
 
@@ -30,12 +31,12 @@ STAR = replace(PRIVATE, graph=make_graph("star", 5))
     ],
 )
 def test_the_connectivity_of_known_networks(graph, value):
-    assert samples.connectivity(graph) == pytest.approx(value)
+    assert sample_bound.connectivity(graph) == pytest.approx(value)
 
 
 def test_the_pooled_bound_in_closed_form():
     """With the best Λ: (√x + √(ln(2/ζ)/2))·G·R/√M."""
-    x = samples.chi_square_tail(0.025)
+    x = sample_bound.chi_square_tail(0.025)
     scale = math.sqrt(x) + math.sqrt(math.log(40.0) / 2.0)
     bound = error_bound(1000, POOLED)
     assert bound.total == pytest.approx(scale * 2.0 / math.sqrt(5000), rel=1e-7)
@@ -70,7 +71,7 @@ def test_theorem_2_by_hand_for_given_settings():
     martingale = 2 * tau * math.log(1 / 0.005) / (spent * N * T)
     setting = replace(PRIVATE, eta=eta, regularisation=lam)
     scales = {4: (noise.sigma1, noise.sigma2)}
-    parts = samples._parts(n, setting, Choice(weight, eta, 0.5), scales)
+    parts = sample_bound.parts_of(n, setting, Choice(weight, eta, 0.5), scales)
     assert parts.noise == pytest.approx(first + second + martingale, rel=1e-5)
     assert parts.convergence == pytest.approx((1 / (2 * eta * 5) + eta * 4 * 4) / T)
     assert parts.regularisation == pytest.approx(weight * 2 / 1.5)
@@ -154,7 +155,7 @@ def test_a_given_penalty_that_no_noise_suits_is_refused_and_then_outgrown():
 
 def test_the_default_rounds_leave_a_tenth():
     rounds = samples.default_rounds(0.1, POOLED)
-    assert 0.0099 < samples.least_error(replace(POOLED, rounds=rounds)) <= 0.01
+    assert 0.0099 < sample_bound.least_error(replace(POOLED, rounds=rounds)) <= 0.01
     assert samples.default_rounds(1e-9, POOLED) == 100_000
     assert samples.default_rounds(1e9, POOLED) == 1
 

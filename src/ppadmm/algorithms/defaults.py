@@ -6,9 +6,11 @@ regularisation grows with the noise that remains after averaging over agents,
     x = √d·σ̄,   σ̄ = s/(m√N),   m = the Δ/σ of a Gaussian mechanism with the whole budget,
 
 as η/T = RATE·x^POWER/√(mean degree). The rounds cancel out of everything else but the curvature
-term of the accountant, about Tκ² with κ = c₁/(2η|B|n), which falls as 1/T at a fixed η/T: T is the
-least, between the limits, that keeps it below CURVATURE of the budget m²/2. The constants were
+term of the accountant, about Tφκ² with κ = c₁/(2η|B|n), which falls as 1/T at a fixed η/T: T is
+the least, between the limits, that keeps it below CURVATURE of the budget m²/2. The constants were
 fitted by `benchmarks/defaults.py` on synthetic data only; docs/defaults.md shows the simulation.
+
+m is that of as much of the budget as the sampler lets one spend.
 """
 
 import math
@@ -17,8 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ppadmm.privacy.calibration import Budget
+from ppadmm.privacy.calibration import Budget, Step, largest_kappa, spendable
 from ppadmm.privacy.gaussian import gdp_ratio
+from ppadmm.privacy.sensitivity import sampler_distance
 from ppadmm.problem.losses import Loss
 
 RATE, POWER = 0.1, 4.0 / 3.0
@@ -56,6 +59,19 @@ def remaining_noise(sizes: Sizes, budgets: Sequence[Budget], lipschitz: float) -
     return math.sqrt(sum(variances)) / sizes.agents
 
 
+def loudest(sizes: Sizes, budgets: Sequence[Budget]) -> tuple[tuple[int, ...], float]:
+    """Return the agents without which least noise remains, and how many times less that is.
+
+    Leaving out agents of noise σᵢ moves σ̄ = √(Σσᵢ²)/N both ways: a smaller sum, a smaller N.
+    """
+    pairs = zip(sizes.records, budgets, strict=True)
+    noise = np.array([1.0 / n / gdp_ratio(b.epsilon, b.delta) for n, b in pairs])
+    order = np.argsort(-noise, kind="stable")
+    remaining = np.sqrt(np.cumsum(noise[order[::-1]] ** 2))[::-1] / np.arange(len(noise), 0, -1)
+    k = int(np.argmin(remaining))
+    return tuple(order[:k].tolist()), float(remaining[0] / remaining[k])
+
+
 def gaussian_plan(
     sizes: Sizes, budgets: Sequence[Budget], loss: Loss, rounds: int | None, eta: float | None
 ) -> Plan:
@@ -64,8 +80,15 @@ def gaussian_plan(
     return Plan(rounds, eta or default_eta(sizes, budgets, loss, rounds))
 
 
+def usable(sizes: Sizes, budgets: Sequence[Budget], loss: Loss, rounds: int) -> list[Budget]:
+    """Return what of every budget T rounds can spend, tests before their releases included."""
+    distance = 2.0 * rounds * sampler_distance(loss.outputs * sizes.features)
+    return [spendable(budget, distance) for budget in budgets]
+
+
 def default_rounds(sizes: Sizes, budgets: Sequence[Budget], loss: Loss) -> int:
     """Return T."""
+    budgets = usable(sizes, budgets, loss, ROUNDS[1])
     rate = penalty_rate(sizes, remaining_noise(sizes, budgets, loss.lipschitz))
     needed = (_floor(sizes, budgets, loss) / rate) ** 2
     return int(np.clip(math.ceil(needed), *ROUNDS))
@@ -73,6 +96,7 @@ def default_rounds(sizes: Sizes, budgets: Sequence[Budget], loss: Loss) -> int:
 
 def default_eta(sizes: Sizes, budgets: Sequence[Budget], loss: Loss, rounds: int) -> float:
     """Return η for T = `rounds`, to two significant digits (rounded up)."""
+    budgets = usable(sizes, budgets, loss, rounds)
     wanted = rounds * penalty_rate(sizes, remaining_noise(sizes, budgets, loss.lipschitz))
     return _round_up(max(wanted, _floor(sizes, budgets, loss) * math.sqrt(rounds)))
 
@@ -84,13 +108,33 @@ def penalty_rate(sizes: Sizes, noise: float) -> float:
 
 
 def _floor(sizes: Sizes, budgets: Sequence[Budget], loss: Loss) -> float:
-    """Return the η at which Tκ² is CURVATURE·m²/2 at the worst agent, divided by √T."""
+    """Return the η at which Tφκ² is CURVATURE·m²/2 at the worst agent, divided by √T."""
     triples = zip(sizes.records, sizes.degrees, budgets, strict=True)
     return max(
         loss.smoothness
+        * math.sqrt(loss.square)
         / (2.0 * degree * n * gdp_ratio(b.epsilon, b.delta) * math.sqrt(CURVATURE / 2.0))
         for n, degree, b in triples
     )
+
+
+def smallest_mu(budget: Budget, n: int, loss: Loss, features: int, releases: int) -> float:
+    """Return the smallest μ at which some noise reaches the budget when a record is replaced.
+
+    Infinite if none does: the sampler is then too coarse for so small a δ.
+    """
+    shape = Step(
+        sensitivity=0.0,
+        kappa=0.0,
+        records=2,
+        spread=0.0,
+        distance=sampler_distance(loss.outputs * features),
+        span=loss.span,
+        trace=loss.trace,
+        square=loss.square,
+    )
+    kappa = largest_kappa(budget, shape, releases)
+    return loss.smoothness / (n * kappa) if kappa else math.inf
 
 
 def _round_up(value: float) -> float:

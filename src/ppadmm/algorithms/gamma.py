@@ -64,4 +64,15 @@ def gamma_plan(
     triples = zip(sizes.records, sizes.degrees, budgets, strict=True)
     room = min(degree * n * gdp_ratio(b.epsilon, b.delta) for n, degree, b in triples)
     least = 2.5 * loss.smoothness * math.sqrt(rounds) / room
-    return Plan(rounds, eta or max(wanted, least))
+    return Plan(rounds, eta or max(wanted, least, _half_for_noise(sizes, budgets, loss, rounds)))
+
+
+def _half_for_noise(sizes: Sizes, budgets: Sequence[Budget], loss: Loss, releases: int) -> float:
+    """Return the least η at which J takes at most half of a release's ε at every agent."""
+    q, triples = loss.span, set(zip(sizes.records, sizes.degrees, budgets, strict=True))
+
+    def most(budget: Budget) -> float:
+        share = min(epsilon_per_release(budget, releases) / (2.0 * q), 700.0)
+        return q * math.expm1(share) / loss.trace
+
+    return max(loss.smoothness / (2.0 * degree * n * most(b)) for n, degree, b in triples)

@@ -26,7 +26,7 @@ from ppadmm.algorithms.settings import Settings
 from ppadmm.algorithms.statistics import Statistic, statistic_named
 from ppadmm.mechanisms import Desk, PerturbedMinimiser, Place, Release
 from ppadmm.mechanisms.testing import GaussianTest, PrivateTest, SparseVector
-from ppadmm.privacy.calibration import Budget
+from ppadmm.privacy.calibration import Budget, spendable
 from ppadmm.privacy.events import Tally
 from ppadmm.privacy.gaussian import gdp_ratio
 from ppadmm.problem.losses import Loss
@@ -128,7 +128,8 @@ def build_ipp(site: Site, settings: Settings) -> ADMM:
     step = perturbed(site, settings, float(mu.min()))
     loss = site.risk.loss
     delta = statistic.sensitivity(step, site.risk.n, loss.lipschitz, mu)
-    test = _test(settings, delta, releases)
+    usable = [spendable(b, 2.0 * settings.rounds * step.distance) for b in settings.budgets]
+    test = _test(settings, usable, delta, releases)
     besides = tuple(Tally().plus(*pair) for pair in test.reserved)
     mechanism = perturbed_minimiser(site, settings, mu, releases, besides)
     unit = statistic.unit(mechanism.scales["sigma1"], mu, site.risk.d)
@@ -146,10 +147,12 @@ def build_ipp(site: Site, settings: Settings) -> ADMM:
     )
 
 
-def _test(settings: Settings, delta: Array, releases: int) -> GaussianTest | SparseVector:
+def _test(
+    settings: Settings, budgets: Sequence[Budget], delta: Array, releases: int
+) -> GaussianTest | SparseVector:
     """Return the tests that `share` of the Gaussian budget m² buys; `auto` takes the quieter."""
     speaking = settings.speaking
-    m = np.array([gdp_ratio(b.epsilon, b.delta) for b in settings.budgets])
+    m = np.array([gdp_ratio(b.epsilon, b.delta) for b in budgets])
     m = m * np.sqrt(speaking.share)
     zero = np.zeros_like(delta)
     gaussian = GaussianTest(delta, zero, m / np.sqrt(settings.rounds), settings.rounds)

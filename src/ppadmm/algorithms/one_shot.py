@@ -14,8 +14,8 @@ import numpy as np
 
 from ppadmm.algorithms.admm import ADMM, State
 from ppadmm.algorithms.base import Recipe, Site
-from ppadmm.algorithms.defaults import POWER, Plan, Sizes, remaining_noise
-from ppadmm.algorithms.pp import perturbed_minimiser, smallest_mu
+from ppadmm.algorithms.defaults import POWER, Plan, Sizes, remaining_noise, smallest_mu, usable
+from ppadmm.algorithms.pp import perturbed_minimiser
 from ppadmm.algorithms.settings import Settings
 from ppadmm.errors import InputError
 from ppadmm.privacy.calibration import Budget
@@ -57,10 +57,12 @@ def _plan(
     sizes: Sizes, budgets: Sequence[Budget], loss: Loss, rounds: int | None, eta: float | None
 ) -> Plan:
     """Return λ̂ = N·μ with μ = RATE·(√d·σ̄)^POWER, and twice what the budget needs at least."""
+    budgets = usable(sizes, budgets, loss, rounds=1)
     noise = remaining_noise(sizes, budgets, loss.lipschitz)
     wanted = RATE * (math.sqrt(sizes.features) * noise) ** POWER
-    pairs = zip(sizes.records, budgets, strict=True)
-    least = max(2.0 * smallest_mu(b, n, loss, releases=1) for n, b in pairs)
+    pairs = set(zip(sizes.records, budgets, strict=True))
+    needed = [smallest_mu(b, n, loss, sizes.features, releases=1) for n, b in pairs]
+    least = 2.0 * max(mu for mu in [0.0, *needed] if mu < math.inf)
     return Plan(1, 1.0, sizes.agents * max(wanted, least))
 
 

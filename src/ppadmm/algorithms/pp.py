@@ -27,7 +27,6 @@ from ppadmm.privacy.calibration import (
 )
 from ppadmm.privacy.events import Tally
 from ppadmm.privacy.sensitivity import perturbed_step
-from ppadmm.problem.losses import Loss
 from ppadmm.typing import Array
 
 
@@ -92,14 +91,15 @@ def _proven_noise(
     try:
         return calibrate(budget, step, releases, settings.share, besides)
     except InfeasibleError:
-        raise InfeasibleError(_infeasible(site, settings, k, mu, step, releases)) from None
+        kappa = largest_kappa(budget, step, releases, besides)
+        raise InfeasibleError(_infeasible(site, settings, k, mu, kappa, releases)) from None
 
 
 def _infeasible(
-    site: Site, settings: Settings, k: int, mu: float, step: Step, releases: int
+    site: Site, settings: Settings, k: int, mu: float, kappa: float, releases: int
 ) -> str:
+    """Say what would do; `kappa` is the largest at which some noise is enough."""
     budget = settings.budgets[k]
-    kappa = largest_kappa(budget, step, releases)
     needed = site.risk.loss.smoothness / (site.risk.n * kappa) if kappa else math.inf
     return (
         f"Agent {site.agent} ({site.risk.n} records, {site.degree} neighbours) cannot reach "
@@ -115,8 +115,14 @@ def _way_out(site: Site, settings: Settings, k: int, mu: float, needed: float) -
         return "choose a larger δ"
     weight = float(settings.weights(site.agents)[k])
     if mu > weight:
-        return f"choose η > {(needed - weight) / (2.0 * site.degree):.3g}"
-    return f"choose a regularisation > {needed * site.agents:.3g}"
+        return f"choose η > {_rounded_up((needed - weight) / (2.0 * site.degree))}"
+    return f"choose a regularisation > {_rounded_up(needed * site.agents)}"
+
+
+def _rounded_up(value: float) -> str:
+    """Spell three digits of a number that is large enough, given one that may just not be."""
+    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return f"{(math.floor(value / unit) + 1) * unit:.3g}"
 
 
 def paper_epsilon1(
@@ -149,12 +155,6 @@ def _paper_noise(site: Site, settings: Settings, k: int, mu: float, releases: in
     sigma1 = factor / (site.risk.n * 0.99 * epsilon1)
     sigma2 = settings.beta / (math.sqrt(2.0 * rho2) * mu)
     return with_noise(perturbed(site, settings, mu), sigma1, sigma2)
-
-
-def smallest_mu(budget: Budget, n: int, loss: Loss, releases: int) -> float:
-    """Return the smallest μ at which some noise reaches the budget when a record is replaced."""
-    shape = Step(0.0, 0.0, 2, 0.0, span=loss.span, trace=loss.trace, square=loss.square)
-    return loss.smoothness / (n * largest_kappa(budget, shape, releases))
 
 
 RECIPE = Recipe(

@@ -84,14 +84,16 @@ def counts(name: str, text: str) -> tuple[int, ...]:
     """Read comma-separated whole numbers ≥ 0."""
     from ppadmm import checks
 
-    return tuple(checks.count(name, word, at_least=0) for word in text.split(","))  # type: ignore[arg-type]
+    return tuple(
+        checks.count(name, checks.parsed(name, word), at_least=0) for word in text.split(",")
+    )
 
 
 def numbers(name: str, text: str) -> tuple[float, ...]:
     """Read comma-separated positive numbers."""
     from ppadmm import checks
 
-    return tuple(checks.positive(name, word) for word in text.split(","))  # type: ignore[arg-type]
+    return tuple(checks.positive(name, checks.parsed(name, word)) for word in text.split(","))
 
 
 def agents_or_column(agents: int | None, partition: str | None) -> None:

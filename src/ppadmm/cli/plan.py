@@ -91,8 +91,8 @@ def plan(
 
     Example: ppadmm plan --records 7000 --features 42 --agents 5 --nonprivate-error 0.15
     """
-    from ppadmm.experiments.plan import PlanSpec
     from ppadmm.experiments.plan import plan as run
+    from ppadmm.experiments.plan_spec import PlanSpec
     from ppadmm.reports.plan import plan_text, write_plan
 
     if (records is None) == (records_per_agent is None):

@@ -56,7 +56,8 @@ def samples(
     from dataclasses import replace
 
     from ppadmm import checks
-    from ppadmm.experiments.samples import Setting, answer, default_rounds
+    from ppadmm.experiments.sample_bound import Setting
+    from ppadmm.experiments.samples import answer, default_rounds
     from ppadmm.problem import graph_from, loss_named
     from ppadmm.reports.samples import samples_text
 

@@ -4,6 +4,7 @@ Rows are counted from 1, the header not included.
 """
 
 from collections.abc import Collection
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,7 @@ def not_a_cell(name: str, type_: Any) -> DataError:
     way_out = "convert it or leave it out"
     if pa.types.is_temporal(type_):
         way_out = "turn the dates into a number, such as years or days since an event, or " + (
-            "leave the column out"
+            "leave the column out (ppadmm schema drafts a schema without it)"
         )
     return DataError(f"Column {name!r} holds {type_}, neither numbers nor text; {way_out}.")
 
@@ -134,5 +135,8 @@ def _marked(values: Vector, missing: Collection[str]) -> Mask:
 def _wrong_column(name: str, found: int, names: list[str]) -> str:
     if found:
         return f"The table has {found} columns named {name!r}; rename them so that one remains."
+    alike = get_close_matches(name.casefold(), [other.casefold() for other in names], 1)
+    first = [other for other in names if other.casefold() in alike]
+    names = first + [other for other in names if other not in first]
     some = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
     return f"The table has no column {name!r}; it has: {some}."

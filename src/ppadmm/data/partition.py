@@ -45,7 +45,8 @@ class Partition:
         if kind == "column" and value:
             return cls("column", column=value)
         if kind == "dirichlet" and value:
-            return cls("dirichlet", alpha=checks.positive("the partition's α", value))  # type: ignore[arg-type]
+            alpha = checks.parsed("the partition's α", value)
+            return cls("dirichlet", alpha=checks.positive("the partition's α", alpha))
         raise InputError(
             f"Unknown partition {text!r}; choose one of: even, column:NAME, files, dirichlet:ALPHA."
         )

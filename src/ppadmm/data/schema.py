@@ -56,9 +56,14 @@ class Numeric:
         _check_name(self.name)
         object.__setattr__(self, "low", _bound(self.name, "low", self.low))
         object.__setattr__(self, "high", _bound(self.name, "high", self.high))
-        if self.low > self.high or not math.isfinite(self.high - self.low):
+        if self.low > self.high:
             raise DataError(
                 f"Column {self.name!r}: expected low ≤ high, got {self.low} and {self.high}."
+            )
+        if not math.isfinite(self.high - self.low):
+            raise DataError(
+                f"Column {self.name!r}: the bounds {self.low} and {self.high} are too far apart "
+                "for a computer's numbers; give closer ones."
             )
         if self.scale not in ("linear", "log", "signed"):
             raise DataError(
@@ -290,12 +295,17 @@ class Schema:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Schema":
-        """Read what `to_dict` wrote; what is malformed is named."""
+        """Read what `to_dict` wrote; what is malformed is named.
+
+        Where nothing is said about `confirmed`, nobody has confirmed it.
+        """
         _check_keys("the schema", content, {"columns", "label"}, {"missing", "confirmed", "agents"})
         columns = tuple(_column(entry) for entry in _tables(content, "columns"))
         agents = tuple(_agents(entry) for entry in _tables(content, "agents"))
-        options = {key: content[key] for key in ("missing", "confirmed") if key in content}
-        return cls(columns, _target(content["label"]), agents=agents, **options)
+        options = {"missing": content["missing"]} if "missing" in content else {}
+        confirmed = content.get("confirmed", False)
+        label = _target(content["label"])
+        return cls(columns, label, agents=agents, confirmed=confirmed, **options)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> "Schema":
@@ -364,7 +374,10 @@ def _check_keys(what: str, entry: object, required: set[str], optional: set[str]
 
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name:
-        raise DataError(f"Expected a column name, got {name!r}.")
+        raise DataError(
+            f"Expected a column name, got {name!r}; name the column, or remove it from the table "
+            "(exported row numbers often have no name)."
+        )
 
 
 def _bound(name: str, which: str, value: object) -> float:

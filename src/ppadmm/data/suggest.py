@@ -6,6 +6,7 @@ to be shared. The suggestion is not public all the same: it comes from the recor
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,6 +114,8 @@ def _left_out(suggestions: dict[str, _Suggestion]) -> list[str]:
 
 
 def _suggest(table: Any, name: str, missing: tuple[str, ...]) -> _Suggestion:
+    if (many := table.column_names.count(name)) > 1:
+        return _Suggestion(None, (f"{many} columns have this name; rename them",))
     type_ = decoded(table.column(name).chunk(0)).type
     if pa.types.is_boolean(type_):
         return _Suggestion(Categorical(name, ("false", "true")))
@@ -205,7 +208,7 @@ def _tidy(x: float) -> float:
 
 
 def _looks_like_a_key(name: str, seen: Vector) -> bool:
-    words = name.lower().replace("-", "_").replace(" ", "_").split("_")
+    words = re.findall(r"[^\W_]+", name.lower())
     in_a_row = seen[-1] - seen[0] == len(seen) - 1
     return in_a_row or bool(set(words) & set(_IDENTIFIERS))
 
@@ -251,7 +254,8 @@ def _markers_of(chunks: Any) -> set[str]:
 
 def _found(missing: Sequence[str]) -> str:
     more = [json.dumps(marker) for marker in missing if marker not in MISSING]
-    return f" ({', '.join(more)} was found in the file)" if more else ""
+    were = "was" if len(more) == 1 else "were"
+    return f" ({', '.join(more)} {were} found in the file)" if more else ""
 
 
 def _which_label(table: Any, source: str, missing: tuple[str, ...]) -> str:

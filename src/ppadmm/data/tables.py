@@ -28,12 +28,18 @@ def read_table(
     _check_file(path)
     try:
         table = _read_csv(path, missing, text) if kind == "csv" else pa.parquet.read_table(path)
-    except (pa.ArrowException, OSError, UnicodeDecodeError, EOFError) as error:
+        names = [name.strip() for name in table.column_names]
+    except UnicodeDecodeError:
+        raise DataError(_not_utf8(path)) from None
+    except (pa.ArrowException, OSError, EOFError) as error:
         reason = str(error).strip().splitlines()[0].rstrip(".")
-        raise DataError(f"Cannot read {str(path)!r} as {kind}: {reason}.") from None
+        hint = _hint(path, reason) if kind == "csv" else ""
+        raise DataError(f"Cannot read {str(path)!r} as {kind}: {reason}{hint}.") from None
     if table.num_rows == 0:
         raise DataError(f"The file {str(path)!r} holds no records.")
-    return table.rename_columns([name.strip() for name in table.column_names])
+    if kind == "csv":
+        _check_columns(path, table)
+    return table.rename_columns(names)
 
 
 def as_table(frame: object) -> Any:
@@ -90,6 +96,42 @@ def _check_file(path: Path) -> None:
         raise DataError(f"Expected a file, but {str(path)!r} is a directory.")
     if path.stat().st_size == 0:
         raise DataError(f"The file {str(path)!r} is empty.")
+
+
+def _check_columns(path: Path, table: Any) -> None:
+    """Refuse cells that are no text, and a single column that is several."""
+    if any(pa.types.is_binary(field.type) for field in table.schema):
+        raise DataError(_not_utf8(path))
+    if table.num_columns == 1 and (mark := _separator(table.column_names[0])):
+        raise DataError(f"Cannot read {str(path)!r} as csv: its cells are {_separated(mark)}.")
+
+
+def _not_utf8(path: Path) -> str:
+    return (
+        f"Cannot read {str(path)!r} as csv: it is not UTF-8; save it as such (in a spreadsheet: "
+        "CSV UTF-8)."
+    )
+
+
+def _hint(path: Path, reason: str) -> str:
+    """Return what may be behind a line with another number of cells than the header."""
+    if "columns, got" not in reason:
+        return ""
+    with pa.input_stream(path, compression="detect") as file:
+        mark = _separator(file.read(10_000).splitlines()[0].decode(errors="replace"))
+    if mark is None:
+        return "; every line needs as many cells as the header"
+    return f"; its cells are {_separated(mark)}"
+
+
+def _separator(header: str) -> str | None:
+    """Return what stands between names that no comma parts."""
+    marks = [mark for mark in ";\t|" if mark in header]
+    return marks[0] if marks and "," not in header else None
+
+
+def _separated(mark: str) -> str:
+    return f"parted by {mark!r}; save the file with commas between cells and points in numbers"
 
 
 def _read_csv(path: Path, missing: Iterable[str], text: Iterable[str]) -> Any:

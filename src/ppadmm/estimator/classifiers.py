@@ -24,8 +24,9 @@ from ppadmm.data import Schema
 from ppadmm.data.fingerprint import row_fingerprint
 from ppadmm.errors import BudgetError, DataError, InputError, PrivacyWarning
 from ppadmm.estimator.encoders import Box, BySchema, Encoder, box, observed_box, target
-from ppadmm.estimator.staging import deal, scene
+from ppadmm.estimator.staging import deal, refuse_missing, scene
 from ppadmm.estimator.watch import REGISTER, fitted_steps, refuse_callers
+from ppadmm.experiments.advice import hints
 from ppadmm.experiments.booked import Booking, open_booking
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.experiments.train import Played, Prepared, play, statement_of
@@ -110,6 +111,8 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         prepared = Prepared.of(spec, scene(spec, rows, codes, schema, dealt))
         learnt = fitted_steps()
         self._warn(schema.confirmed, learnt)
+        for hint in hints(prepared):
+            warnings.warn(hint, UserWarning, stacklevel=2)
         records = (X if isinstance(encoder, Box) else rows, codes)
         played, statement = self._train(prepared, records, learnt)
         self.classes_ = classes
@@ -160,6 +163,7 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.random_state is None and self.algorithm != "non-private"
 
     def _checked(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+        refuse_missing("label", y)
         if self.schema is None:
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         else:
@@ -363,8 +367,8 @@ class PrivateLogisticRegression(_PrivateLinear):
     classes_, schema_, n_features_in_, feature_names_in_
         What is public about the records.
 
-    Guarantees
-    ----------
+    Notes
+    -----
     If `private_`, all that the agents send, hence the model, is (ε, δ)-differentially private for
     one record of one agent under `adjacency`. Scores on private records are not covered. With
     bounds or classes read off the records, after a pipeline step that learns from them, or with

@@ -25,6 +25,7 @@ def deal(n: int, agents: int, groups: Any) -> Deal:
             )
         return Deal(tuple(f"agent {i}" for i in range(agents)), even(n, agents, 0))
     sites = column_or_1d(groups)
+    refuse_missing("group", sites)
     if len(sites) != n:
         raise DataError(f"Expected groups to name the site of {n} records, got {len(sites)}.")
     names, codes = np.unique(sites, return_inverse=True)
@@ -36,6 +37,14 @@ def deal(n: int, agents: int, groups: Any) -> Deal:
         caveat="Which agent holds a record follows from groups: that, and how many records each "
         "agent has, count as public and are not protected.",
     )
+
+
+def refuse_missing(what: str, values: Any) -> None:
+    """Refuse None and pandas' NA, which cannot be put in an order with other values."""
+    cells = np.asarray(values)
+    for row, value in enumerate(cells if cells.ndim == 1 and cells.dtype.kind == "O" else ()):
+        if value is None or type(value).__name__ in ("NAType", "NaTType"):
+            raise DataError(f"The {what} of record {row} is missing; give it or drop the record.")
 
 
 def scene(spec: RunSpec, rows: Any, codes: NDArray[np.intp], schema: Schema, dealt: Deal) -> Scene:

@@ -17,6 +17,7 @@ from ppadmm.errors import DataError, InputError
 from ppadmm.noise import SecureNoise, SeededNoise
 from ppadmm.privacy import Charge, Ledger, Tally
 from ppadmm.privacy.ledger import Lost, Past, Sent
+from ppadmm.privacy.statement import UNCONFIRMED
 from ppadmm.problem import Loss, NoRecords, Risk, loss_for, risk_over
 from ppadmm.typing import Array
 
@@ -223,7 +224,7 @@ class Party:
         if self.agreement.calibration == "paper":
             reasons.append("the paper's calibration is not proven")
         if not self.records.schema.confirmed:
-            reasons.append("the schema (bounds, categories, classes) was inferred from the records")
+            reasons.append(UNCONFIRMED)
         return tuple(reasons)
 
     @property

@@ -14,6 +14,7 @@ from ppadmm.data import Dataset, Partition, Schema, StreamedData, load, open_str
 from ppadmm.data.fingerprint import fingerprint
 from ppadmm.engines import local
 from ppadmm.errors import InputError
+from ppadmm.experiments.advice import hints
 from ppadmm.experiments.booked import Booked, Booking, open_booking
 from ppadmm.experiments.held_out import judge, largest_share, records_in
 from ppadmm.experiments.history import figures_by_round
@@ -119,6 +120,7 @@ class Result:
             "private": statement.private,
             "not_private_because": list(statement.not_private_because),
             "warnings": list(statement.warnings),
+            "hints": list(hints(self.prepared)),
             "agents": spec.agents,
             "agent_names": list(scene.names),
             "partition": spec.partition,

@@ -225,7 +225,22 @@ def _budget_of_a_run(plan: _Plan, spec: RunSpec) -> float:
         return 0.0
 
     guess = spec.epsilon / math.sqrt(len(plan.grid) if plan.how == "split" else 9.0)
-    return largest_private(spent, spec.epsilon, guess)
+    each = largest_private(spent, spec.epsilon, guess)
+    if spent(each) == 0.0:
+        _refuse_infeasible(plan, 0.9 * min(guess, spec.epsilon / len(plan.grid)))
+    return each
+
+
+def _refuse_infeasible(plan: _Plan, share: float) -> None:
+    """Name the first setting that no noise brings within an even share of the budget."""
+    for prepared, (eta, weight) in zip(plan.runs(share), plan.grid, strict=True):
+        try:
+            _rules(prepared)
+        except InfeasibleError as error:
+            setting = f"λ = {weight:g}" if eta is None else f"η = {eta:g}"
+            raise InfeasibleError(
+                f"{setting} cannot be tried: {len(plan.grid)} settings share the budget. {error}"
+            ) from None
 
 
 def _cost(plan: _Plan, epsilon: float) -> float:

@@ -8,7 +8,14 @@ from ppadmm.algorithms import ALGORITHMS, STATISTICS, recipe_named
 from ppadmm.experiments.scene import strictest
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.privacy import accountant as accounting
-from ppadmm.privacy.statement import CAVEATS, UNITS, Statement, finite_or_none, worst
+from ppadmm.privacy.statement import (
+    CAVEATS,
+    UNCONFIRMED,
+    UNITS,
+    Statement,
+    finite_or_none,
+    worst,
+)
 from ppadmm.problem import LOSSES
 from ppadmm.registry import Registry
 
@@ -55,7 +62,7 @@ def not_private_because(prepared: "Prepared") -> list[str]:
     if spec.calibration == "paper":
         reasons.append("the paper's calibration is not proven")
     if not prepared.scene.schema.confirmed:
-        reasons.append("the schema (bounds, categories, classes) was inferred from the records")
+        reasons.append(UNCONFIRMED)
     if prepared.scene.dealt.not_private_because:
         reasons.append(prepared.scene.dealt.not_private_because)
     return reasons

@@ -200,9 +200,14 @@ def epsilon(tally: Tally, delta: float) -> Bound:
     bound = _by_rdp(tally, inner)
     bound = min(bound, _by_theorem_c(tally, inner, bound.epsilon), key=lambda b: b.epsilon)
     bound = min(bound, _by_pure_composition(tally, inner), key=lambda b: b.epsilon)
-    if apart and bound.epsilon > math.log(max(SLACK * delta / apart - 1.0, 1e-300)):
+    if bound.epsilon > ceiling(apart, delta):
         return Bound(math.inf, delta, "none: the sampler's grid is too coarse for this δ")
     return Bound(bound.epsilon, delta, bound.theorem)
+
+
+def ceiling(apart: float, delta: float) -> float:
+    """Return the largest ε that can be stated at δ: that with (1+eᵉ)·apart = SLACK·δ."""
+    return math.log(max(SLACK * delta / apart - 1.0, 1e-300)) if apart else math.inf
 
 
 def distance(tally: Tally) -> float:

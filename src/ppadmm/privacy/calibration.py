@@ -146,20 +146,30 @@ def _excess(spent: float, target: float) -> float:
     return math.log(max(min(spent, 1e6 * target), 1e-6 * target) / target)
 
 
-def is_feasible(budget: Budget, step: Step, releases: int) -> bool:
+def spendable(budget: Budget, distance: float) -> Budget:
+    """Return what of the budget can be spent with samplers `distance` from the proof's in all.
+
+    Above that ε (some 36 at the usual settings) more budget buys no less noise.
+    """
+    most = accountant.ceiling(distance, budget.delta)
+    return Budget(min(budget.epsilon, most), budget.delta) if most > 0.0 else budget
+
+
+def is_feasible(budget: Budget, step: Step, releases: int, besides: Tally = NOTHING) -> bool:
     """Say whether some amount of noise reaches the budget at this κ."""
-    quiet = Charge((step.perturbation(1e-9),))
-    return accountant.epsilon(Tally.of([quiet], releases), budget.delta).epsilon <= budget.epsilon
+    quiet = Charge((step.perturbation(1e-9), *_approximate(step)))
+    tally = besides.plus(quiet, releases)
+    return accountant.epsilon(tally, budget.delta).epsilon <= budget.epsilon
 
 
-def largest_kappa(budget: Budget, step: Step, releases: int) -> float:
-    """Return the largest κ (to a relative 1e-3) at which the budget can be reached."""
+def largest_kappa(budget: Budget, step: Step, releases: int, besides: Tally = NOTHING) -> float:
+    """Return the largest κ (to a relative 1e-3, at most 1e9) at which the budget can be reached."""
 
     def feasible(kappa: float) -> bool:
-        return is_feasible(budget, replace(step, kappa=kappa), releases)
+        return is_feasible(budget, replace(step, kappa=kappa), releases, besides)
 
     low, high = 0.0, 1.0
-    while feasible(high):
+    while high < 1e9 and feasible(high):
         low, high = high, 2.0 * high
     while high > low * (1.0 + 1e-3) and high > 1e-15:
         middle = (low + high) / 2.0 if low == 0.0 else math.sqrt(low * high)

@@ -43,11 +43,16 @@ def perturbed_step(
         kappa=smoothness / (n * mu),
         records=2 if replaced else 1,
         spread=2.0 * beta * (1.0 + MARGIN) ** 2 / mu,
-        distance=2.0 * total_variation(d, 1.0, FINENESS),
+        distance=sampler_distance(d),
         span=span,
         trace=trace,
         square=square,
     )
+
+
+def sampler_distance(d: int) -> float:
+    """Bound the total variation between both noises of a step as sampled and as proven."""
+    return 2.0 * total_variation(d, 1.0, FINENESS)
 
 
 def objective_grid(sigma: Array, beta: float, d: int) -> Array:

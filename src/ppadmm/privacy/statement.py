@@ -18,6 +18,10 @@ CAVEATS = (
     "records without noise and are not covered; do not publish them as private.",
     "Running time and memory are not protected against an observer of the machine.",
 )
+UNCONFIRMED = (
+    "the schema (bounds, categories, classes) was inferred from the records, or nobody has "
+    "confirmed that it is public"
+)
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,9 @@ class Statement:
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, fit for JSON."""
         return {**asdict(self), "claimed_epsilon": self.claimed_epsilon}
+
+    def __str__(self) -> str:
+        return self.text()
 
     def text(self) -> str:
         """Return the statement as a few sentences."""

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from ppadmm import __version__
 from ppadmm.algorithms import recipe_named
 from ppadmm.errors import InputError
-from ppadmm.experiments.plan import Change, Forecast, Plan
+from ppadmm.experiments.plan_result import Change, Forecast, Plan
 from ppadmm.privacy.statement import UNITS
 from ppadmm.reports.html import NAMES, content_hash, signed, templates
 from ppadmm.reports.svg import Mark, Series, line_chart, short

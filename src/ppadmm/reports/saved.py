@@ -16,9 +16,9 @@ from ppadmm.typing import Array
 
 COVERED = (
     "format", "version", "started", "algorithm", "calibration", "epsilon", "delta",
-    "epsilon_proven", "adjacency", "private", "not_private_because", "warnings", "agents", "graph",
-    "records", "features", "parameters", "classes", "loss", "agent_names", "partition", "rounds",
-    "eta", "beta", "releases", "noise", "ledger", "booked", "spec", "search", "statement",
+    "epsilon_proven", "adjacency", "private", "not_private_because", "warnings", "hints", "agents",
+    "graph", "records", "features", "parameters", "classes", "loss", "agent_names", "partition",
+    "rounds", "eta", "beta", "releases", "noise", "ledger", "booked", "spec", "search", "statement",
 )  # fmt: skip
 """What of result.json is public or follows from releases; all the rest is a local diagnostic."""
 COVERED_OF_MODEL = (

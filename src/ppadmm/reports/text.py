@@ -27,7 +27,8 @@ def summary(result: Result) -> str:
     table = [f"  {name:<14} {value}" for name, value in rows]
     words = [*result.statement.text().splitlines(), *booked_lines(result.entry)]
     statement = [_wrap(line) for line in words]
-    return "\n".join([_wrap(_setting(result, figures)), "", *table, "", *statement])
+    advice = [_wrap(f"Hint: {hint}") for hint in figures["hints"]]
+    return "\n".join([_wrap(_setting(result, figures)), "", *table, "", *statement, *advice])
 
 
 def _setting(result: Result, figures: dict[str, Any]) -> str:
