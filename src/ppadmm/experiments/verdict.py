@@ -8,7 +8,7 @@ from ppadmm.algorithms import ALGORITHMS, STATISTICS, recipe_named
 from ppadmm.experiments.scene import strictest
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.privacy import accountant as accounting
-from ppadmm.privacy.statement import CAVEATS, UNITS, Statement, finite_or_none, worst
+from ppadmm.privacy.statement import CAVEATS, SEEDED, UNITS, Statement, finite_or_none, worst
 from ppadmm.problem import LOSSES
 from ppadmm.registry import Registry
 
@@ -36,9 +36,7 @@ def statement_of(prepared: "Prepared", played: "Played") -> Statement:
         claims=_claims(spec),
         epsilons=each,
         releases=tuple(int(count) for count in trace.messages[:, 0]),
-        noise_source=recipe_named(spec.algorithm).noise_source
-        if spec.seed is None
-        else "seeded NumPy (simulation)",
+        noise_source=recipe_named(spec.algorithm).noise_source if spec.seed is None else SEEDED,
         warnings=(*_claim_warnings(prepared, each), *_warnings(prepared)),
         caveats=_caveats(prepared),
     )

@@ -8,6 +8,8 @@ from ppadmm.privacy import accountant
 from ppadmm.privacy.accountant import Bound
 from ppadmm.privacy.events import Tally
 
+SEEDED = "seeded NumPy (simulation)"
+"""The noise source of a run with a seed."""
 UNITS = {
     "replace-one": "one record of one agent, replaced by any other record",
     "zero-out": "one record of one agent, whose loss is left out (its place in n is kept)",
