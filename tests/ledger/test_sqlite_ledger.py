@@ -37,6 +37,7 @@ from ppadmm.privacy.totals import MOST_SUMS, together
 GRANT = Budget(1.0, 1e-6)
 ONE = Charge((Gaussian(0.05), Approximate(1e-20)))
 AGENTS = [(0, ((ONE, 2),)), (1, ((ONE, 1),))]
+BIG = [{"event": "Gaussian", "ratio": 5.0}]
 SENT = Sent(np.array([1.5, -0.0]), np.array([2.0, 1e-300]), True)
 
 
@@ -231,6 +232,33 @@ class TestTampering:
         with pytest.raises(LedgerError, match=f"Entry {seq} is bad: run"):
             verify(read_rows(copy))
 
+    @pytest.mark.parametrize(
+        ("change", "why"),
+        [
+            ({"agents": [{"agent": 0, "charges": [{"events": BIG, "times": -100}]}]}, "≥ 0"),
+            ({"agents": [{"agent": 0, "charges": [{"events": BIG, "times": 0.5}]}]}, "≥ 0"),
+            ({"agents": [{"agent": 0, "charges": [{"events": BIG, "times": 1}]}]}, "but they cost"),
+            (
+                {
+                    "agents": [{"agent": 0, "charges": [{"events": BIG, "times": 1}]}],
+                    "accountant": "another",
+                },
+                "but they cost",
+            ),
+        ],
+    )
+    def test_a_forged_reservation_is_named(self, full, ledger, change, why):
+        """Less than nothing would make room for more; nor may an accountant be made up."""
+        copy, db = unlocked(full)
+        seq, previous = ledger.head.count + 1, ledger.head.hash
+        body = next(body for _, body, _ in rows_of(full) if b'"kind":"reserve"' in body)
+        other = {"seq": seq, "previous": previous, "run": "forged", **change}
+        forged = canonical.dumps({**json.loads(body), **other})
+        db.execute("INSERT INTO entries VALUES (?, ?, ?)", (seq, forged, canonical.digest(forged)))
+        db.close()
+        with pytest.raises(LedgerError, match=f"Entry {seq} is bad: .*{why}"):
+            verify(read_rows(copy))
+
     def test_a_damaged_file_is_one_sentence(self, full, ledger):
         ledger.close()
         data = bytearray(full.read_bytes())
@@ -281,6 +309,14 @@ class TestSpending:
         assert book.spent == Tally.of([ONE])
         assert book.reserved == Tally.of([ONE])
         run.close()
+
+    def test_nothing_is_reserved_less_than_0_times(self, ledger):
+        """It would make room for other runs."""
+        for times in (-1, 0.5):
+            with pytest.raises(InputError, match="times of a charge to be a whole number ≥ 0"):
+                ledger.reserve_run("people", b"records", "spec", [(0, ((ONE, times),))])
+        ledger.refresh()
+        assert not ledger.books.runs
 
     def test_another_run_than_was_reserved_is_refused(self, ledger):
         run = ledger.reserve_run("people", b"records", "spec", AGENTS)
