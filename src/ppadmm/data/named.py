@@ -11,7 +11,7 @@ from ppadmm.data import adult, brazil, synthetic, us
 from ppadmm.data.draft import draft_schema
 from ppadmm.data.schema import Categorical, Schema
 from ppadmm.data.shard import Matrix, Vector
-from ppadmm.data.tables import SUFFIXES, as_table, read_table
+from ppadmm.data.tables import SUFFIXES, as_table, is_csv, read_table
 from ppadmm.errors import DataError, InputError
 
 DATA_DIR_VARIABLE = "PPADMM_DATA"
@@ -24,7 +24,7 @@ class Dataset:
     """Encoded records X (n, d), ‖xᵢ‖ ≤ 1, labels y (n,), and how they came to be.
 
     `train_records` of the n are for training and the rest for testing; `table` holds the records
-    before encoding.
+    before encoding. `csv` is the file that they came from, if the schema had a say in reading it.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Dataset:
     schema: Schema
     train_records: int
     table: Any = None
+    csv: Path | None = None
 
     def __post_init__(self) -> None:
         if self.n < 2:
@@ -206,7 +207,8 @@ def _load_file(
         )
     _require_label(repr(str(path)), label, schema)
     table = _read(path, schema, [holder] if holder is not None else [])
-    return _dataset(path.name, table, label, schema, drop)
+    found = _dataset(path.name, table, label, schema, drop)
+    return replace(found, csv=path) if is_csv(path) else found
 
 
 def _read(path: Path, schema: Schema | None, text: list[str]) -> Any:

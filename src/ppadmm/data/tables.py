@@ -36,6 +36,20 @@ def read_table(
     return table.rename_columns([name.strip() for name in table.column_names])
 
 
+def raw_cells(path: Path, columns: int) -> Any:
+    """Read a CSV file of so many columns as texts, whatever a schema makes of them.
+
+    Names and missing markers are texts like all others; the names are the first row.
+    """
+    texts = {f"f{k}": pa.string() for k in range(columns)}
+    options = pa.csv.ConvertOptions(column_types=texts, null_values=[])
+    header = pa.csv.ReadOptions(autogenerate_column_names=True)
+    try:
+        return pa.csv.read_csv(path, read_options=header, convert_options=options)
+    except (pa.ArrowException, OSError, UnicodeDecodeError, EOFError) as error:
+        raise DataError(f"Cannot read {str(path)!r} again: {error}.") from None
+
+
 def as_table(frame: object) -> Any:
     """Turn a pandas or polars frame, a dict of columns or an Arrow table into an Arrow table.
 
@@ -69,6 +83,11 @@ def _converter(frame: object) -> Callable[[Any], Any]:
         "Expected a pandas or polars frame, a dict of columns or a pyarrow table, "
         f"got {type(frame).__name__}."
     )
+
+
+def is_csv(path: Path) -> bool:
+    """Whether what is read from a file depends on how: only the cells of CSV have no type."""
+    return _kind(path) == "csv"
 
 
 def _kind(path: Path) -> str:

@@ -6,7 +6,8 @@ them, which `ppadmm.privacy.totals` covers.
 """
 
 import hashlib
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from ppadmm.data import Dataset, Schema
-from ppadmm.errors import BudgetError
+from ppadmm.data.tables import raw_cells
+from ppadmm.errors import BudgetError, DataError
 from ppadmm.experiments.scene import Reservations
 from ppadmm.experiments.spec import RunSpec, Search
 from ppadmm.privacy import Ledger, canonical
@@ -136,14 +138,41 @@ def spec_digest(spec: RunSpec, schema: Schema, search: Search | None = None) -> 
 def fingerprint(data: Dataset) -> bytes:
     """Return SHA-256 of the records as they came, whatever the schema.
 
-    Columns in order of their names, each as text; of records that came encoded, the encoding.
+    Of records that came encoded, the encoding.
     """
     if data.table is None:
         return row_fingerprint([(data.X, data.y)])
+    if data.csv is None:
+        return table_fingerprint(data.table)
+    raw = raw_cells(data.csv, data.table.num_columns)
+    if raw.num_rows != data.n + 1:
+        raise DataError(f"{str(data.csv)!r} changed while it was read; start again.")
+    return _digest((name, cells) for name, *cells in (c.to_pylist() for c in raw.columns))
+
+
+def table_fingerprint(table: Any) -> bytes:
+    """Return SHA-256 of the cells of a table, of whatever types its columns are."""
+    cells = (column.to_pylist() for column in table.columns)
+    return _digest(zip(table.column_names, cells, strict=True))
+
+
+def _digest(columns: Iterable[tuple[str, list[Any]]]) -> bytes:
+    """Hash columns in order of their names, each cell in the one spelling of its value."""
     found = hashlib.sha256()
-    for name in sorted(data.table.column_names):
-        found.update(canonical.dumps([name, _texts(data.table[name])]))
+    for name, cells in sorted(columns, key=lambda column: column[0].strip()):
+        texts = ["" if cell is None else str(cell).strip() for cell in cells]
+        spelt = {text: _spelt(text) for text in set(texts)}
+        found.update(canonical.dumps([name.strip(), [spelt[text] for text in texts]]))
     return found.digest()
+
+
+def _spelt(text: str) -> str:
+    """Return "1.0" for "1" and "01", and nothing for what is no number by its own account."""
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return "" if math.isnan(number) else repr(number)
 
 
 def row_fingerprint(parts: Sequence[tuple[Any, Any]]) -> bytes:
@@ -153,7 +182,3 @@ def row_fingerprint(parts: Sequence[tuple[Any, Any]]) -> bytes:
         found.update((X if isinstance(X, np.ndarray) else X.toarray()).tobytes())
         found.update(y.tobytes())
     return found.digest()
-
-
-def _texts(column: Any) -> list[str | None]:
-    return [None if value is None else str(value) for value in column.to_pylist()]
