@@ -19,7 +19,7 @@ from ppadmm.privacy.calibration import Noise
 from ppadmm.privacy.events import Charge, NonPrivate, Pure
 from ppadmm.privacy.sensitivity import fits_double, objective_grid, output_grid
 from ppadmm.problem.risk import Subproblem
-from ppadmm.solvers.base import Solver, Warm
+from ppadmm.solvers.base import Solver, Warm, require_reachable
 from ppadmm.typing import Array, Rows
 
 
@@ -121,7 +121,9 @@ class PerturbedMinimiser:
         """Pay, draw b, solve, and add the second noise to the solution."""
         noise = desk.pay(self.charges)
         b = self._draw_linear(sub, noise, place)
-        solution = solver.solve(Subproblem(sub.risk, sub.mu, sub.linear + b), start, self.beta)
+        perturbed = Subproblem(sub.risk, sub.mu, sub.linear + b)
+        require_reachable(perturbed, self.beta)
+        solution = solver.solve(perturbed, start, self.beta)
         value = self._add_noise(solution.point, sub, noise, place)
         return Release.everyone(value), solution.warm
 
