@@ -13,6 +13,7 @@ from ppadmm.privacy.certificate import NOT_PROVEN, Verdict
 from ppadmm.privacy.chain import read_rows
 from ppadmm.privacy.chain import verify as verify_ledger
 from ppadmm.privacy.sqlite_ledger import now
+from ppadmm.privacy.statement import rounded_up
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -121,6 +122,6 @@ def _headline(statement: dict[str, Any]) -> str:
     if not statement["private"]:
         return "NOT PRIVATE: " + "; ".join(statement["not_private_because"]) + "."
     return (
-        f"PRIVATE: ε = {statement['epsilon']:.4g} at δ = {statement['delta']:g} for "
+        f"PRIVATE: ε = {rounded_up(statement['epsilon'])} at δ = {statement['delta']:g} for "
         f"{statement['unit']}."
     )
