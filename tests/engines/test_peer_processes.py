@@ -15,7 +15,7 @@ from sites import Peer, free_ports, make_router, make_sites, run_sites, until
 from ppadmm.engines import local, notes
 from ppadmm.privacy import MemoryLedger
 from ppadmm.privacy.chain import read_rows
-from ppadmm.privacy.sqlite_ledger import decode
+from ppadmm.privacy.run_ledger import decode
 from ppadmm.reports.certificate import verified
 from ppadmm.wire import FINAL, VALUE, Codec, kind_of
 

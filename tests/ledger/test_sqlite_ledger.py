@@ -31,7 +31,8 @@ from ppadmm.privacy.chain import GENESIS, read_rows, verify
 from ppadmm.privacy.filters import best_order, filtered
 from ppadmm.privacy.gaussian import gdp_ratio
 from ppadmm.privacy.ledger import Lost, Sent
-from ppadmm.privacy.sqlite_ledger import SqliteLedger, commit, decode, encode
+from ppadmm.privacy.run_ledger import decode, encode
+from ppadmm.privacy.sqlite_ledger import SqliteLedger, commit
 from ppadmm.privacy.totals import MOST_SUMS, together
 
 GRANT = Budget(1.0, 1e-6)
@@ -113,7 +114,7 @@ class TestEntries:
         (commitment,) = ledger.books.commitments
         assert commitment != canonical.digest(b"records")
         text = b"".join(body for _, body, _ in rows_of(full))
-        salt = ledger._secret(f"salt/{commitment}")
+        salt = ledger.secret(f"salt/{commitment}")
         assert commit(salt, b"records") == commitment
         assert salt not in text
         assert salt.hex().encode() not in text
@@ -425,8 +426,8 @@ class TestRules:
         self.spend(ledger, more)
 
     def test_a_ledger_of_an_earlier_version_is_read_and_goes_on_as_planned(self, ledger):
-        with ledger._transaction():
-            ledger._append("grant", dataset="people", epsilon=1.0, delta=1e-6, by="x", note="")
+        with ledger.transaction():
+            ledger.append("grant", dataset="people", epsilon=1.0, delta=1e-6, by="x", note="")
         for k in (1, 2):
             self.spend(ledger)
             assert ledger.spent("people") == epsilon(Tally(((Gaussian(0.15), k),)), 1e-6).epsilon
@@ -439,8 +440,8 @@ class TestRules:
     def test_a_rule_that_makes_no_sense_is_refused(self, ledger, rule):
         body = {k: v for k, v in ledger.books.grants["people"].items()
                 if k in ("dataset", "epsilon", "delta", "by", "note")}  # fmt: skip
-        with pytest.raises(BudgetError, match="its fields cannot be read"), ledger._transaction():
-            ledger._append("grant", **body, rule=rule)
+        with pytest.raises(BudgetError, match="its fields cannot be read"), ledger.transaction():
+            ledger.append("grant", **body, rule=rule)
 
     def test_both_ways_to_add_up_are_asked_when_a_ledger_is_verified(self, ledger, monkeypatch):
         for _ in range(2):

@@ -12,7 +12,7 @@ from ppadmm.privacy import certificate as certificates
 from ppadmm.privacy.certificate import NOT_PROVEN, Verdict
 from ppadmm.privacy.chain import read_rows
 from ppadmm.privacy.chain import verify as verify_ledger
-from ppadmm.privacy.sqlite_ledger import now
+from ppadmm.privacy.chain_file import now
 from ppadmm.privacy.statement import rounded_up
 
 if TYPE_CHECKING:
