@@ -14,15 +14,18 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from small_runs import finished, folder_of
 
 from ppadmm.errors import CertificateError, InputError
+from ppadmm.experiments.booked import Booking
 from ppadmm.experiments.disclosure import disclosure
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.experiments.train import train
 from ppadmm.noise import SecureNoise
-from ppadmm.privacy import canonical, keys
-from ppadmm.privacy.certificate import DOMAIN, check, issue, require_together
+from ppadmm.privacy import Budget, canonical, keys
+from ppadmm.privacy.certificate import DOMAIN, check, issue, require_booked, require_together
+from ppadmm.privacy.chain import read_rows, verify
 from ppadmm.privacy.curves import curves
 from ppadmm.privacy.events import Tally
 from ppadmm.privacy.shapes import KEYWORDS, require_shape, schema
+from ppadmm.privacy.sqlite_ledger import SqliteLedger
 from ppadmm.privacy.statement import SEEDED, UNITS
 
 RUNS = ("private", "ipp", "seeded", "paper", "bare", "pooled", "one-shot")
@@ -325,6 +328,33 @@ class TestContent:
     @pytest.mark.parametrize("name", RUNS)
     def test_every_kind_of_run_is_recomputed(self, name):
         assert check(certificate(name)).statement["private"] == finished(name).statement.private
+
+    @pytest.mark.parametrize(
+        ("change", "reason"),
+        [
+            ({"dataset": "others", "granted": 9.0, "spent": 0.0}, "is one of 1 on 'synthetic'"),
+            ({"dataset": "unheard of"}, "is one of 1 on 'synthetic'"),
+            ({"owner": "somebody"}, "of 'owner', not as certified"),
+            ({"runs": 7}, "is one of 1"),
+            ({"spent": 0.5}, "was spent, not 0.5"),
+            ({"granted": 9.0}, "The ledger grants ε = 2.0"),
+            ({"rule": "planned"}, "rule is adaptive"),
+            ({"run": "none"}, "not the one certified"),
+            ({"ledger": "another"}, "It names ledger another"),
+        ],
+    )
+    def test_a_ledger_says_what_was_booked(self, change, reason, tmp_path):
+        path = tmp_path / "a.ledger"
+        with SqliteLedger.create(path, "owner") as ledger:
+            ledger.grant("synthetic", Budget(2.0, 1e-6))
+            ledger.grant("others", Budget(9.0, 1e-6))
+        spec = RunSpec(rounds=1, agents=2, epsilon=1.0)
+        said = disclosure(train(spec, booking=Booking(path, "synthetic")))
+        books, _ = verify(read_rows(path))
+        require_booked(said, books)
+        said["booked"].update(change)
+        with pytest.raises(CertificateError, match=reason):
+            require_booked(said, books)
 
     def test_peers_name_each_other(self):
         ours, theirs = keys.public_key(KEY), keys.public_key(OTHER)

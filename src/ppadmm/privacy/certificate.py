@@ -153,6 +153,13 @@ def require_booked(statement: Plain, books: Books) -> None:
     run = books.runs.get(entry["run"])
     if run is None or run.body["spec"] != statement["settings_digest"]:
         raise CertificateError(f"Run {entry['run']} of the ledger is not the one certified.")
+    counted_runs = len(books.counted(run.body["dataset"]))
+    named = (entry["owner"], entry["dataset"], entry["runs"])
+    if named != (books.owner, run.body["dataset"], counted_runs):
+        raise CertificateError(
+            f"By the ledger run {entry['run']} is one of {counted_runs} on "
+            f"{run.body['dataset']!r} of {books.owner!r}, not as certified."
+        )
     _require_same_events(statement, run)
     _require_sum(entry, books)
 
