@@ -37,11 +37,11 @@ def read_table(
 
 
 def raw_cells(path: Path, columns: int) -> Any:
-    """Read a CSV file of so many columns as texts, whatever a schema makes of them.
+    """Read a CSV file of so many columns as bytes, whatever a schema makes of them.
 
-    Names and missing markers are texts like all others; the names are the first row.
+    Names and missing markers are cells like all others; the names are the first row.
     """
-    texts = {f"f{k}": pa.string() for k in range(columns)}
+    texts = {f"f{k}": pa.binary() for k in range(columns)}
     options = pa.csv.ConvertOptions(column_types=texts, null_values=[])
     header = pa.csv.ReadOptions(autogenerate_column_names=True)
     try:

@@ -7,7 +7,7 @@ them, which `ppadmm.privacy.totals` covers.
 
 import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -148,23 +148,28 @@ def fingerprint(data: Dataset) -> bytes:
     raw = raw_cells(data.csv, data.table.num_columns)
     if raw.num_rows != data.n + 1:
         raise DataError(f"{str(data.csv)!r} changed while it was read; start again.")
-    return _digest((name, cells) for name, *cells in (c.to_pylist() for c in raw.columns))
+    return _digest([(_text(column[0].as_py()), column[1:]) for column in raw.columns])
 
 
 def table_fingerprint(table: Any) -> bytes:
     """Return SHA-256 of the cells of a table, of whatever types its columns are."""
-    cells = (column.to_pylist() for column in table.columns)
-    return _digest(zip(table.column_names, cells, strict=True))
+    return _digest(list(zip(map(_text, table.column_names), table.columns, strict=True)))
 
 
-def _digest(columns: Iterable[tuple[str, list[Any]]]) -> bytes:
-    """Hash columns in order of their names, each cell in the one spelling of its value."""
+def _digest(columns: list[tuple[str, Any]]) -> bytes:
+    """Hash Arrow columns in order of their names, each cell in the one spelling of its value."""
     found = hashlib.sha256()
-    for name, cells in sorted(columns, key=lambda column: column[0].strip()):
-        texts = ["" if cell is None else str(cell).strip() for cell in cells]
+    for name, column in sorted(columns, key=lambda each: each[0]):
+        texts = [_text(cell) for cell in column.to_pylist()]
         spelt = {text: _spelt(text) for text in set(texts)}
-        found.update(canonical.dumps([name.strip(), [spelt[text] for text in texts]]))
+        found.update(canonical.dumps([name, [spelt[text] for text in texts]]))
     return found.digest()
+
+
+def _text(cell: Any) -> str:
+    if isinstance(cell, bytes):
+        return cell.decode(errors="backslashreplace").strip()
+    return "" if cell is None else str(cell).strip()
 
 
 def _spelt(text: str) -> str:
