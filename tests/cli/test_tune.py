@@ -15,12 +15,13 @@ from ppadmm.experiments.scoring import accuracy
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.experiments.tune import tune
 from ppadmm.noise import SecureNoise
-from ppadmm.privacy import Budget, RepeatAndSelect, epsilon
+from ppadmm.privacy import Budget, RepeatAndSelect, chain_file, epsilon
 from ppadmm.privacy.accounts import cost
 from ppadmm.privacy.books import tally_of
 from ppadmm.privacy.chain import read_rows, verify
 from ppadmm.privacy.record import from_plain
-from ppadmm.privacy.sqlite_ledger import SqliteLedger, decode
+from ppadmm.privacy.run_ledger import decode
+from ppadmm.privacy.sqlite_ledger import SqliteLedger
 from ppadmm.reports.tune import tune_text
 
 SPEC = RunSpec(epsilon=2.0, rounds=4, agents=3, seed=1)
@@ -177,6 +178,16 @@ class TestLedger:
         (event,) = dict(run.tallies[0].counts)
         assert isinstance(event, RepeatAndSelect)
         assert run.tallies == found.result.spent == found.result.reserved
+
+    def test_how_long_a_repeated_search_took_is_not_in_the_ledger(self, data, ledger, monkeypatch):
+        """That would tell how many runs there were, which must stay secret."""
+        clock = iter(f"2026-01-01T00:00:{k:02d}+00:00" for k in range(60))
+        monkeypatch.setattr(chain_file, "now", lambda: next(clock))
+        self.repeated(data, ledger)
+        bodies = [json.loads(row.body) for row in read_rows(ledger)]
+        kinds = ("reserve", "charge", "release", "end")
+        assert [b["kind"] for b in bodies[-4:]] == list(kinds)
+        assert len({b["time"] for b in bodies[-4:]}) == 1
 
     def test_a_repeated_search_that_was_kept_is_shown_again(self, data, ledger, monkeypatch):
         first = []

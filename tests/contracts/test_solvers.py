@@ -1,10 +1,13 @@
 """One suite for every solver, on every loss and network."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from conftest import make_agents, make_settings, random_shard, run_small
 from scipy.optimize import minimize
 
+from ppadmm.algorithms.base import Heard
 from ppadmm.errors import SolverError
 from ppadmm.problem import (
     KINDS,
@@ -132,3 +135,16 @@ def test_a_failed_solve_releases_nothing():
     agents = make_agents(make_graph("ring", 3), make_settings(beta=1e-17))
     with pytest.raises(SolverError):
         agents[0].next()
+
+
+@pytest.mark.parametrize("size", [4.5e6, 1e9])
+def test_numbers_too_large_for_a_certificate_are_refused_before_the_records_are_read(size):
+    """At 4.5e6 a solve would end with next to nothing of β left: its rounding decides."""
+    agent = make_agents(make_graph("ring", 3), make_settings(beta=1e-8, eta=(0.125,)))[0]
+    rule, state = agent.algorithm, agent.algorithm.init()
+    value = np.full_like(state.own.value, size / np.sqrt(state.own.value.shape[1]) / 0.125)
+    far = replace(state, theirs=Heard(value, np.zeros_like(value)))
+    before = rule.site.risk.passes
+    with pytest.raises(SolverError, match="rounding alone"):
+        rule.propose(far, agent.desk)
+    assert rule.site.risk.passes == before

@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from ppadmm.data import Shard, normalise_rows
+from ppadmm.data.coded import Coded
 from ppadmm.errors import DataError
+from ppadmm.problem import Multinomial, risk_of
 
 matrices = arrays(
     np.float64,
@@ -112,3 +114,43 @@ def test_non_finite_values_are_refused(make, bad):
 def test_bad_shards_are_refused_by_name(X, y, message):
     with pytest.raises(DataError, match=message):
         Shard(X, y)
+
+
+class TestCodes:
+    """Records as category codes: what a risk makes of them has the norm that was checked."""
+
+    def rows(self, codes, d=8):
+        return Coded.of(np.full((len(codes), 2), 0.5), np.asarray(codes), d, 0.9)
+
+    def test_groups_one_after_the_other_are_taken(self):
+        shard = Shard(self.rows([[2, 5], [4, 8], [8, 6]]), labels)
+        written = shard.X.tocsr().toarray()
+        np.testing.assert_allclose(written, shard.X.toarray())
+        assert np.linalg.norm(written, axis=1) == pytest.approx(0.9)
+
+    @pytest.mark.parametrize(
+        "codes",
+        [
+            [[1, 5], [2, 5], [2, 5]],
+            [[2, 2], [2, 5], [2, 5]],
+            [[4, 5], [2, 3], [2, 5]],
+            [[2, 7], [2, 5], [2, 5]],
+            [[2, 9], [2, 5], [2, 5]],
+            [[-1, 5], [2, 5], [2, 5]],
+        ],
+    )
+    def test_codes_that_meet_a_feature_twice_are_refused(self, codes):
+        """The two halves of such an entry would add up to more than was checked."""
+        numeric, scale = np.full((3, 2), 0.5), np.full(3, 0.5)
+        with pytest.raises(DataError, match="Expected codes of group"):
+            Shard(Coded(numeric, np.array(codes), scale, 8), labels)
+
+    def test_single_precision_is_made_double(self):
+        """A certificate in single precision would be none."""
+        single = self.rows([[2, 5], [4, 8], [8, 6]]).astype(np.float32)
+        shard = Shard(single, np.array([0.0, 1.0, 2.0]), 3)
+        assert shard.X.numeric.dtype == shard.X.scale.dtype == np.float64
+        risk = risk_of(shard, Multinomial(3))
+        theta = np.random.default_rng(0).standard_normal((1, risk.d)) * 3
+        exact = risk_of(Shard(shard.X.toarray(), shard.y, 3), Multinomial(3)).gradient(theta)
+        assert np.abs(risk.gradient(theta) - exact).max() < 1e-15

@@ -1,5 +1,6 @@
 """IPP-ADMM: who speaks when, and what it costs."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -7,16 +8,21 @@ import pytest
 from conftest import make_agents, make_settings, run_small
 
 from ppadmm.agent import Done
+from ppadmm.algorithms.base import Heard, Site
+from ppadmm.algorithms.gradient import build_gradient
+from ppadmm.algorithms.pp import perturbed
 from ppadmm.algorithms.settings import STATISTICS, Speaking
 from ppadmm.algorithms.statistics import statistic_named
 from ppadmm.data import Shard
 from ppadmm.engines import local
+from ppadmm.errors import SolverError
 from ppadmm.mechanisms import Desk
 from ppadmm.mechanisms.testing import GaussianTest, SparseVector
 from ppadmm.noise import SeededNoise
 from ppadmm.privacy import Budget, MemoryLedger, epsilon
 from ppadmm.privacy.events import Gaussian, ObjectivePerturbation, Pure
-from ppadmm.problem import Logistic, MarginRisk, Subproblem, make_graph
+from ppadmm.privacy.sensitivity import MARGIN, perturbed_step
+from ppadmm.problem import Logistic, MarginRisk, NoRecords, Subproblem, make_graph
 from ppadmm.solvers import cold_start, solver_named
 
 GRAPH = make_graph("ring", 4)
@@ -120,9 +126,6 @@ def test_replicates_speak_on_their_own():
 @pytest.mark.parametrize("adjacency", ["replace-one", "zero-out"])
 @pytest.mark.parametrize("name", STATISTICS)
 def test_no_record_moves_a_statistic_by_more_than_its_sensitivity(name, adjacency):
-    from ppadmm.algorithms.base import Site
-    from ppadmm.algorithms.pp import perturbed
-
     rng = np.random.default_rng(0)
     statistic, solver, worst = statistic_named(name, 2.0), solver_named("newton", 2), 0.0
     for _ in range(300):
@@ -144,6 +147,65 @@ def test_no_record_moves_a_statistic_by_more_than_its_sensitivity(name, adjacenc
         assert abs(values[0] - values[1]) <= delta
         worst = max(worst, abs(values[0] - values[1]) / delta)
     assert worst > 0.1
+
+
+def test_a_neighbour_cannot_make_rounding_add_to_the_sensitivity():
+    """What is sent may bring θ far out and c back: then ∇F is a small difference of large numbers.
+
+    Its rounded norm moves by more than Δ when a record is replaced, so it is not tested.
+    """
+    rng, n, mu, worst = np.random.default_rng(0), 50, np.array([1.0]), 0.0
+    delta = 2.0 / n * (1.0 + MARGIN)
+    for _ in range(200):
+        away = rng.standard_normal((1, 2))
+        own, along = 1e13 * away / np.linalg.norm(away), np.array([-away[0, 1], away[0, 0]])
+        along /= np.linalg.norm(along)
+        linear, norms = -own + along, []
+        for record in (along, -along):
+            X = np.vstack([0.999999 * record - 1e-6 * away[0], np.zeros((n - 1, 2))])
+            sub = Subproblem(MarginRisk(Shard(X, np.ones(n)), Logistic()), mu, linear)
+            norms.append(np.linalg.norm(sub.gradient(own)))
+            with pytest.raises(SolverError, match="'gradient' cannot be tested: rounding"):
+                statistic_named("gradient", 2.0).measure(sub, own, None, cold_start(sub), 1e-8)
+        worst = max(worst, abs(norms[0] - norms[1]) / delta)
+    assert worst > 1.0
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_a_test_that_rounding_could_decide_is_not_paid_for(name):
+    agents = make_agents(GRAPH, make_settings(rounds=4, speaking=Speaking(statistic=name)), "ipp")
+    sends = [agent.next() for agent in agents]
+    paid = agents[0].ledgers[0].spent
+    far = Heard(np.full_like(sends[1].message.heard.value, 1e14), sends[1].message.heard.total)
+    for j in agents[0].neighbours:
+        agents[0].receive(replace(sends[j].message, heard=far))
+    with pytest.raises(SolverError, match=f"'{name}' cannot be tested"):
+        agents[0].next()
+    assert agents[0].ledgers[0].spent == paid
+
+
+def test_sums_over_very_many_records_have_room_to_round():
+    """γ_n of a sum is no longer small against 1/n from some million records on."""
+    step = perturbed_step(lipschitz=1.0, smoothness=0.25, n=10**8, d=9, mu=1.0, beta=1e-8)
+    for name in ("gradient", "loss"):
+        delta = statistic_named(name, 2.0).sensitivity(step, 10**8, 1.0, np.ones(1))[0]
+        assert delta > step.sensitivity + 2.0 * 10**8 * 2.0**-53
+    site = Site(0, 2, (1,), Counted(10**8))
+    sigma = build_gradient(site, make_settings(rounds=1)).sigma[0]
+    ratio = build_gradient(site, make_settings(rounds=1)).charges[0].events[0].ratio
+    assert sigma * ratio > 2.0 / 10**8 + 2.0 * 10**8 * 2.0**-53
+
+
+class Counted(NoRecords):
+    """Very many records, as far as their number goes."""
+
+    def __init__(self, n):
+        super().__init__(9, Logistic())
+        self._n = n
+
+    @property
+    def n(self):
+        return self._n
 
 
 def test_the_quieter_test_is_taken():

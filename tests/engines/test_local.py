@@ -1,4 +1,5 @@
 import random
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -6,8 +7,9 @@ from conftest import make_agents, make_settings, run_small
 
 from ppadmm.agent import Done, Message, Send, Wait
 from ppadmm.algorithms import Heard
+from ppadmm.algorithms.admm import ADMM
 from ppadmm.engines import local
-from ppadmm.errors import BudgetError, ProtocolError
+from ppadmm.errors import BudgetError, InputError, ProtocolError
 from ppadmm.mechanisms import Desk
 from ppadmm.noise import SeededNoise
 from ppadmm.privacy import Budget, MemoryLedger
@@ -145,3 +147,22 @@ def test_the_reported_cost_is_the_budget():
     for agent in agents:
         spent = epsilon(agent.ledgers[0].spent, 1e-5).epsilon
         assert 0.999 < spent <= 1.0
+
+
+@dataclass(frozen=True)
+class Softening(ADMM):
+    """A rule of one's own whose penalty falls: the noise of PP-ADMM is not made for that."""
+
+    def penalty(self, round_):
+        return self.eta / (1 + round_)
+
+
+def test_noise_is_not_used_for_a_flatter_subproblem_than_it_was_made_for():
+    """κ = c₁/(nμ) is part of the charge: with a smaller μ more would be spent than is booked."""
+    agent = make_agents(make_graph("ring", 3), make_settings(rounds=3))[0]
+    rule = Softening(**vars(agent.algorithm))
+    state, _ = rule.propose(rule.init(), agent.desk)
+    paid = agent.ledgers[0].spent
+    with pytest.raises(InputError, match=r"strong convexity μ ≥ .* Nothing was released"):
+        rule.propose(replace(state, round=1), agent.desk)
+    assert agent.ledgers[0].spent == paid

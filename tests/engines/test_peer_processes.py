@@ -19,7 +19,7 @@ from ppadmm.engines.pki.key_files import read_signing_key
 from ppadmm.errors import CertificateError
 from ppadmm.privacy import MemoryLedger
 from ppadmm.privacy.chain import read_rows
-from ppadmm.privacy.sqlite_ledger import decode
+from ppadmm.privacy.run_ledger import decode
 from ppadmm.reports.certificate import verified
 from ppadmm.wire import FINAL, VALUE, Codec, kind_of
 

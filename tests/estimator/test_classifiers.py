@@ -355,6 +355,20 @@ class TestWhatItTakes:
         plain = PrivateLogisticRegression(schema=self.SCHEMA, random_state=0).fit(array, y)
         assert plain.predict(array).shape == (400,)
 
+    def test_another_schema_is_no_way_to_a_second_budget(self, tmp_path):
+        """The ledger knows the frame, not what a schema makes of it."""
+        columns, y = self.patients()
+        file, wide = tmp_path / "owner.ledger", Numeric("age", 0, 200)
+        other = Schema((wide, *self.SCHEMA.columns[1:]), self.SCHEMA.label)
+        with SqliteLedger.create(file, "owner") as ledger:
+            for name in ("patients", "others"):
+                ledger.grant(name, Budget(20.0, 1e-3), "me", "")
+        common = {"ledger": file, "delta": 1e-3, "epsilon": 5, "rounds": 2}
+        X = pd.DataFrame(columns)
+        PrivateLogisticRegression(schema=self.SCHEMA, dataset="patients", **common).fit(X, y)
+        with pytest.raises(BudgetError, match="registered as 'patients', not 'others'"):
+            PrivateLogisticRegression(schema=other, dataset="others", **common).fit(X, y)
+
     def test_a_schema_that_nobody_confirmed(self):
         columns, y = self.patients()
         draft = Schema(self.SCHEMA.columns, self.SCHEMA.label, confirmed=False)

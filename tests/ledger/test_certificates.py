@@ -14,13 +14,19 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from small_runs import finished, folder_of, resigned
 
 from ppadmm.errors import CertificateError, InputError
+from ppadmm.experiments.booked import Booking
 from ppadmm.experiments.disclosure import disclosure
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.experiments.train import train
 from ppadmm.noise import SecureNoise
-from ppadmm.privacy import keys
-from ppadmm.privacy.certificate import check, issue
+from ppadmm.privacy import Budget, keys
+from ppadmm.privacy.certificate import check, issue, require_booked
+from ppadmm.privacy.chain import read_rows, verify
+from ppadmm.privacy.curves import curves
+from ppadmm.privacy.events import Tally
 from ppadmm.privacy.shapes import KEYWORDS, require_shape, schema
+from ppadmm.privacy.sqlite_ledger import SqliteLedger
+from ppadmm.privacy.statement import SEEDED, UNITS
 
 RUNS = ("private", "ipp", "seeded", "paper", "bare", "pooled", "one-shot")
 DOCS = Path(__file__).parents[2] / "docs" / "schemas"
@@ -254,6 +260,16 @@ class TestContent:
             (at("statement", "curves", "epsilon_by_delta", 3, 1)(0.01), "The curve"),
             (at("statement", "curves", "divergence_by_order", 3, 1)(0.0), "The Rényi curve"),
             (at("statement", "curves", "errors_of_an_attacker", 3, 1)(0.99), "attacker's errors"),
+            (at("statement", "curves", "epsilon_by_delta", 3, 0)(None), "has a point at None"),
+            (at("statement", "curves", "epsilon_by_delta", 3, 0)(2.0), "has a point at 2"),
+            (at("statement", "curves", "divergence_by_order", 3, 0)(1.0), "has a point at 1"),
+            (at("statement", "curves", "errors_of_an_attacker", 3, 0)(None), "no probabilities"),
+            (at("statement", "curves", "gaussian", "ratio")(0.0), "no Gaussian mechanism"),
+            (at("statement", "curves", "gaussian", "exact")(True), "no Gaussian mechanism"),
+            (at("statement", "unit")("all records of a person"), "It speaks of 'all records"),
+            (at("statement", "noise_source")(SEEDED), "noise follows from a seed"),
+            (at("statement", "tuned", "on_the_records")(True), "not part of its ε"),
+            (at("statement", "agents", 0, "releases")(2), "spoke 2 times and paid for 1"),
             (at("statement", "unknown")(1), "unknown entry 'unknown'"),
             (at("statement", "agents", 0, "reserved", 0, "free")(1), "none of what it may be"),
             (at("statement", "agents", 0, "reserved", 0, "ratio")(-1.0), "none of what it may be"),
@@ -264,6 +280,37 @@ class TestContent:
     def test_a_false_statement_is_rejected(self, change, reason):
         with pytest.raises(CertificateError, match=reason):
             check(forged(change))
+
+    def test_a_claim_of_nobody_is_not_proven(self):
+        """Where no agent claims anything, a claim of the run is not true for that reason."""
+
+        def change(body):
+            for agent in body["statement"]["agents"]:
+                agent["claimed"] = None
+            body["statement"]["claim"]["epsilon"] = 0.1
+
+        with pytest.raises(CertificateError, match=r"It claims ε = 0\.1"):
+            check(forged(change))
+
+    def test_a_run_that_was_not_paid_for_is_rejected(self):
+        """All figures follow from no events at all; the agent spoke nevertheless."""
+
+        def change(body):
+            said = body["statement"]
+            (agent,) = said["agents"]
+            agent.update(reserved=[], booked=[], epsilon=0.0)
+            said.update(released={}, epsilon=0.0, curves=json.loads(json.dumps(curves([Tally()]))))
+
+        with pytest.raises(CertificateError, match="spoke 1 times and paid for 0"):
+            check(forged(change))
+
+    def test_neighbours_that_leave_a_record_out_are_not_said_to_replace_it(self):
+        """ε of zero-out is half that of replace-one: it must not be sold for it."""
+        said = disclosure(train(RunSpec(algorithm="centralised", adjacency="zero-out")))
+        assert check(certificate_of(said)).statement == said
+        said.update(adjacency="replace-one", unit=UNITS["replace-one"])
+        with pytest.raises(CertificateError, match="not those of neighbours by replace-one"):
+            certificate_of(said)
 
     def test_nothing_false_is_signed(self):
         false = statement("pooled")
@@ -278,6 +325,33 @@ class TestContent:
     @pytest.mark.parametrize("name", RUNS)
     def test_every_kind_of_run_is_recomputed(self, name):
         assert check(certificate(name)).statement["private"] == finished(name).statement.private
+
+    @pytest.mark.parametrize(
+        ("change", "reason"),
+        [
+            ({"dataset": "others", "granted": 9.0, "spent": 0.0}, "is one of 1 on 'synthetic'"),
+            ({"dataset": "unheard of"}, "is one of 1 on 'synthetic'"),
+            ({"owner": "somebody"}, "of 'owner', not as certified"),
+            ({"runs": 7}, "is one of 1"),
+            ({"spent": 0.5}, "was spent, not 0.5"),
+            ({"granted": 9.0}, "The ledger grants ε = 2.0"),
+            ({"rule": "planned"}, "rule is adaptive"),
+            ({"run": "none"}, "not the one certified"),
+            ({"ledger": "another"}, "It names ledger another"),
+        ],
+    )
+    def test_a_ledger_says_what_was_booked(self, change, reason, tmp_path):
+        path = tmp_path / "a.ledger"
+        with SqliteLedger.create(path, "owner") as ledger:
+            ledger.grant("synthetic", Budget(2.0, 1e-6))
+            ledger.grant("others", Budget(9.0, 1e-6))
+        spec = RunSpec(rounds=1, agents=2, epsilon=1.0)
+        said = disclosure(train(spec, booking=Booking(path, "synthetic")))
+        books, _ = verify(read_rows(path))
+        require_booked(said, books)
+        said["booked"].update(change)
+        with pytest.raises(CertificateError, match=reason):
+            require_booked(said, books)
 
 
 class TestCommands:

@@ -31,12 +31,14 @@ from ppadmm.privacy.chain import GENESIS, read_rows, verify
 from ppadmm.privacy.filters import best_order, filtered
 from ppadmm.privacy.gaussian import gdp_ratio
 from ppadmm.privacy.ledger import Lost, Sent
-from ppadmm.privacy.sqlite_ledger import SqliteLedger, commit, decode, encode
+from ppadmm.privacy.run_ledger import decode, encode
+from ppadmm.privacy.sqlite_ledger import SqliteLedger, commit
 from ppadmm.privacy.totals import MOST_SUMS, together
 
 GRANT = Budget(1.0, 1e-6)
 ONE = Charge((Gaussian(0.05), Approximate(1e-20)))
 AGENTS = [(0, ((ONE, 2),)), (1, ((ONE, 1),))]
+BIG = [{"event": "Gaussian", "ratio": 5.0}]
 SENT = Sent(np.array([1.5, -0.0]), np.array([2.0, 1e-300]), True)
 
 
@@ -112,7 +114,7 @@ class TestEntries:
         (commitment,) = ledger.books.commitments
         assert commitment != canonical.digest(b"records")
         text = b"".join(body for _, body, _ in rows_of(full))
-        salt = ledger._secret(f"salt/{commitment}")
+        salt = ledger.secret(f"salt/{commitment}")
         assert commit(salt, b"records") == commitment
         assert salt not in text
         assert salt.hex().encode() not in text
@@ -231,6 +233,33 @@ class TestTampering:
         with pytest.raises(LedgerError, match=f"Entry {seq} is bad: run"):
             verify(read_rows(copy))
 
+    @pytest.mark.parametrize(
+        ("change", "why"),
+        [
+            ({"agents": [{"agent": 0, "charges": [{"events": BIG, "times": -100}]}]}, "≥ 0"),
+            ({"agents": [{"agent": 0, "charges": [{"events": BIG, "times": 0.5}]}]}, "≥ 0"),
+            ({"agents": [{"agent": 0, "charges": [{"events": BIG, "times": 1}]}]}, "but they cost"),
+            (
+                {
+                    "agents": [{"agent": 0, "charges": [{"events": BIG, "times": 1}]}],
+                    "accountant": "another",
+                },
+                "but they cost",
+            ),
+        ],
+    )
+    def test_a_forged_reservation_is_named(self, full, ledger, change, why):
+        """Less than nothing would make room for more; nor may an accountant be made up."""
+        copy, db = unlocked(full)
+        seq, previous = ledger.head.count + 1, ledger.head.hash
+        body = next(body for _, body, _ in rows_of(full) if b'"kind":"reserve"' in body)
+        other = {"seq": seq, "previous": previous, "run": "forged", **change}
+        forged = canonical.dumps({**json.loads(body), **other})
+        db.execute("INSERT INTO entries VALUES (?, ?, ?)", (seq, forged, canonical.digest(forged)))
+        db.close()
+        with pytest.raises(LedgerError, match=f"Entry {seq} is bad: .*{why}"):
+            verify(read_rows(copy))
+
     def test_a_damaged_file_is_one_sentence(self, full, ledger):
         ledger.close()
         data = bytearray(full.read_bytes())
@@ -281,6 +310,14 @@ class TestSpending:
         assert book.spent == Tally.of([ONE])
         assert book.reserved == Tally.of([ONE])
         run.close()
+
+    def test_nothing_is_reserved_less_than_0_times(self, ledger):
+        """It would make room for other runs."""
+        for times in (-1, 0.5):
+            with pytest.raises(InputError, match="times of a charge to be a whole number ≥ 0"):
+                ledger.reserve_run("people", b"records", "spec", [(0, ((ONE, times),))])
+        ledger.refresh()
+        assert not ledger.books.runs
 
     def test_another_run_than_was_reserved_is_refused(self, ledger):
         run = ledger.reserve_run("people", b"records", "spec", AGENTS)
@@ -389,8 +426,8 @@ class TestRules:
         self.spend(ledger, more)
 
     def test_a_ledger_of_an_earlier_version_is_read_and_goes_on_as_planned(self, ledger):
-        with ledger._transaction():
-            ledger._append("grant", dataset="people", epsilon=1.0, delta=1e-6, by="x", note="")
+        with ledger.transaction():
+            ledger.append("grant", dataset="people", epsilon=1.0, delta=1e-6, by="x", note="")
         for k in (1, 2):
             self.spend(ledger)
             assert ledger.spent("people") == epsilon(Tally(((Gaussian(0.15), k),)), 1e-6).epsilon
@@ -403,8 +440,8 @@ class TestRules:
     def test_a_rule_that_makes_no_sense_is_refused(self, ledger, rule):
         body = {k: v for k, v in ledger.books.grants["people"].items()
                 if k in ("dataset", "epsilon", "delta", "by", "note")}  # fmt: skip
-        with pytest.raises(BudgetError, match="its fields cannot be read"), ledger._transaction():
-            ledger._append("grant", **body, rule=rule)
+        with pytest.raises(BudgetError, match="its fields cannot be read"), ledger.transaction():
+            ledger.append("grant", **body, rule=rule)
 
     def test_both_ways_to_add_up_are_asked_when_a_ledger_is_verified(self, ledger, monkeypatch):
         for _ in range(2):

@@ -3,8 +3,9 @@
     θᵢ⁺ = Σⱼ Wᵢⱼ θⱼ − α(∇fᵢ(θᵢ) + (λ̂/N)θᵢ + N(0, σ²I)),   W = Metropolis weights.
 
 The mean gradient changes by at most s when a record is replaced (‖x‖ ≤ 1, so no clipping is
-needed); T Gaussian releases compose exactly. With a constant step the agents settle near, not at,
-the optimum, at a distance in proportion to α times how much their local gradients differ.
+needed) and by twice the rounding of a sum over n records; T Gaussian releases compose exactly. With
+a constant step the agents settle near, not at, the optimum, at a distance in proportion to α times
+how much their local gradients differ.
 """
 
 import math
@@ -24,6 +25,7 @@ from ppadmm.privacy.calibration import Budget, largest_private
 from ppadmm.privacy.events import Approximate, Charge, Gaussian, Tally
 from ppadmm.privacy.sensitivity import MARGIN
 from ppadmm.problem.losses import Loss
+from ppadmm.problem.risk import summing
 from ppadmm.typing import Array
 
 STEP, ROUNDS = 16.0, 400
@@ -105,9 +107,9 @@ class NoisyGradient:
 
 def build_gradient(site: Site, settings: Settings) -> NoisyGradient:
     """Return noisy gradient descent at one site; η is the step α."""
-    replaced = settings.adjacency == "replace-one"
-    sensitivity = (2.0 if replaced else 1.0) * site.risk.loss.lipschitz / max(site.risk.n, 1)
-    sensitivity *= 1.0 + MARGIN
+    loss, n = site.risk.loss, max(site.risk.n, 1)
+    changed = 2.0 if settings.adjacency == "replace-one" else 1.0
+    sensitivity = loss.lipschitz * (changed / n + 2.0 * summing(n, loss.span)) * (1.0 + MARGIN)
     charges = [_charge(budget, settings.rounds, site.risk.d) for budget in settings.budgets]
     ratios = np.array([ratio for ratio, _ in charges])
     return NoisyGradient(

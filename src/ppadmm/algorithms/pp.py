@@ -59,12 +59,12 @@ def perturbed_minimiser(
     """Return the mechanism whose `releases`, with what is released `besides`, cost the budget."""
     if settings.calibration == "paper":
         noises = [_paper_noise(site, settings, k, float(mu[k]), releases) for k in range(len(mu))]
-        return PerturbedMinimiser(tuple(noises), settings.beta)
+        return PerturbedMinimiser(tuple(noises), settings.beta, tuple(mu.tolist()))
     extra = besides or (NOTHING,) * len(mu)
     noises = [
         _proven_noise(site, settings, k, float(mu[k]), releases, extra[k]) for k in range(len(mu))
     ]
-    return PerturbedMinimiser(tuple(noises), settings.beta)
+    return PerturbedMinimiser(tuple(noises), settings.beta, tuple(mu.tolist()))
 
 
 def perturbed(site: Site, settings: Settings, mu: float) -> Step:

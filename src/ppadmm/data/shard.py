@@ -68,7 +68,9 @@ class Shard:
 def as_matrix(X: object) -> Matrix:
     """X as float64: C-contiguous (n, d), CSR without duplicate entries, or coded."""
     if isinstance(X, Coded):
-        return X
+        _check_codes(X)
+        exact = X.numeric.dtype == X.scale.dtype == np.float64
+        return X if exact else X.astype(np.float64)
     try:
         if sp.issparse(X):
             return _canonical(X)
@@ -123,6 +125,22 @@ def stack_rows(parts: list[Any]) -> Matrix:
     if sp.issparse(parts[0]):
         return cast(Matrix, sp.vstack(parts, format="csr"))
     return cast(Matrix, np.vstack(parts))
+
+
+def _check_codes(X: Coded) -> None:
+    """Refuse codes by which a feature could be met twice: that would hide part of a row's norm.
+
+    Features are the numbers, then one group after the other, then the constant.
+    """
+    end = X.numeric.shape[1]
+    for group, codes in enumerate(np.asarray(X.codes).T):
+        some = codes[codes != X.d]
+        if len(some) and not (end <= some.min() and some.max() < X.d - 1):
+            raise DataError(
+                f"Expected codes of group {group} between {end} and {X.d - 2}, or {X.d} for none, "
+                f"got {some.min()} to {some.max()}."
+            )
+        end = int(some.max()) + 1 if len(some) else end
 
 
 def _canonical(X: Any) -> Matrix:

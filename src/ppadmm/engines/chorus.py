@@ -112,7 +112,8 @@ def sing(agents: Sequence[Agent], on_round: Callable[[int], None] | None) -> lis
 
 def _merged(mechanisms: Sequence[PerturbedMinimiser]) -> PerturbedMinimiser:
     noises = tuple(noise for mechanism in mechanisms for noise in mechanism.noises)
-    return PerturbedMinimiser(noises, mechanisms[0].beta)
+    mu = tuple(least for mechanism in mechanisms for least in mechanism.mu)
+    return PerturbedMinimiser(noises, mechanisms[0].beta, mu)
 
 
 def _begun(agents: Sequence[Agent]) -> tuple[Heard, Warm]:

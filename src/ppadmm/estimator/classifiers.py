@@ -1,10 +1,11 @@
 """`PrivateLogisticRegression` and `PrivateLinearSVC`: training over several agents, as `fit`."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,6 @@ from sklearn.utils.validation import (
 
 from ppadmm.algorithms import recipe_named
 from ppadmm.data import Schema
-from ppadmm.data.fingerprint import row_fingerprint
 from ppadmm.errors import BudgetError, DataError, InputError, PrivacyWarning
 from ppadmm.estimator.encoders import Box, BySchema, Encoder, box, observed_box, target
 from ppadmm.estimator.staging import deal, refuse_missing, scene
@@ -39,6 +39,8 @@ from ppadmm.typing import Array
 
 ONE_PLACE = ("pp", "one-shot", "centralised")
 """Algorithms that, for a single agent, mean objective perturbation of all records at once."""
+Seen: TypeAlias = tuple[Any, Callable[[], bytes]]
+"""Rows to know again in this process, and what a ledger knows the records by."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +115,8 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._warn(schema.confirmed, learnt)
         for hint in hints(prepared):
             warnings.warn(hint, UserWarning, stacklevel=2)
-        records = (X if isinstance(encoder, Box) else rows, codes)
+        seen = X if isinstance(encoder, Box) else rows
+        records = (seen, partial(encoder.fingerprint, X, codes))
         played, statement = self._train(prepared, records, learnt)
         self.classes_ = classes
         self.schema_ = schema
@@ -264,7 +267,7 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             warnings.warn(f"NOT private: {'; '.join(why)}.", PrivacyWarning, stacklevel=3)
 
     def _train(
-        self, prepared: Prepared, records: tuple[Any, Any], learnt: list[str]
+        self, prepared: Prepared, records: Seen, learnt: list[str]
     ) -> tuple[Played, Statement]:
         """Run the agents; private records are looked up before and remembered after."""
         reasons = (*prepared.not_private_because, *(_learnt(name) for name in learnt))
@@ -286,7 +289,7 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         note = _together([*costs, tuple(played.reserved)], self.delta) if costs else ()
         return played, replace(statement, caveats=(*note, *statement.caveats))
 
-    def _play(self, prepared: Prepared, records: tuple[Any, Any], reasons: Sequence[str]) -> Played:
+    def _play(self, prepared: Prepared, records: Seen, reasons: Sequence[str]) -> Played:
         """Run the agents, and charge the ledger if there is one; it refuses what has `reasons`."""
         if self.ledger is None:
             return play(prepared)
@@ -296,7 +299,7 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             reasons,
             name="records",
             schema=prepared.scene.schema,
-            fingerprint=row_fingerprint([records]),
+            fingerprint=records[1](),
         )
         with booked:
             played = play(prepared, book=booked.book)

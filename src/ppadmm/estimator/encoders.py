@@ -1,14 +1,17 @@
 """From what a user passes as X to rows of norm ≤ 1, by public knowledge alone, and back."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from ppadmm.data import Classes, Label, Matrix, Numeric, Schema, Target, as_table, normalise_rows
 from ppadmm.data.encode import signed_frame, signed_unit
+from ppadmm.data.fingerprint import row_fingerprint, table_fingerprint
 from ppadmm.errors import DataError
 from ppadmm.typing import Array
 
@@ -21,6 +24,9 @@ class Encoder(Protocol):
 
     def linear(self, theta: Array) -> tuple[Array, Array]:
         """Return coefficients (K, features) and intercepts (K,) of models θ (K, d)."""
+
+    def fingerprint(self, X: Any, codes: NDArray[np.intp]) -> bytes:
+        """Return what a ledger knows these records by, whatever their encoding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +54,10 @@ class Box:
         slopes = np.divide(theta[:, :-1], unit, out=np.zeros_like(theta[:, :-1]), where=unit > 0)
         return slopes, theta[:, -1] - slopes @ shift
 
+    def fingerprint(self, X: Any, codes: NDArray[np.intp]) -> bytes:
+        """SHA-256 of the numbers before they are clipped, and of the labels."""
+        return row_fingerprint([(X, codes)])
+
     def columns(self, names: Sequence[str]) -> tuple[Numeric, ...]:
         """Return the bounds as columns of a schema."""
         bounds = zip(names, self.low.tolist(), self.high.tolist(), strict=True)
@@ -67,6 +77,10 @@ class BySchema:
     def linear(self, theta: Array) -> tuple[Array, Array]:
         """Per encoded feature, in the order of `schema.feature_names`."""
         return theta[:, :-1].copy(), theta[:, -1].copy()
+
+    def fingerprint(self, X: Any, codes: NDArray[np.intp]) -> bytes:
+        """SHA-256 of the cells, of columns that are no features, too, and of the labels."""
+        return hashlib.sha256(table_fingerprint([self._table(X)]) + codes.tobytes()).digest()
 
     def _table(self, X: Any) -> Any:
         if hasattr(X, "columns") or isinstance(X, Mapping) or hasattr(X, "column_names"):

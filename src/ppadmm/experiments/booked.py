@@ -16,7 +16,8 @@ from ppadmm.experiments.scene import Reservations
 from ppadmm.experiments.spec import RunSpec, Search
 from ppadmm.privacy import Ledger, canonical
 from ppadmm.privacy.filters import rule_of
-from ppadmm.privacy.sqlite_ledger import RunLedger, SqliteLedger
+from ppadmm.privacy.run_ledger import RunLedger
+from ppadmm.privacy.sqlite_ledger import SqliteLedger
 
 NOT_SETTINGS = ("data", "data_dir", "label", "schema")
 """Names of files: the records and the schema themselves are what counts."""

@@ -13,8 +13,8 @@ from ppadmm.mechanisms import Desk
 from ppadmm.noise import FINENESS, Key, SecureNoise, SeededNoise, total_variation
 from ppadmm.privacy import Approximate, Charge, Gaussian, Ledger, MemoryLedger
 from ppadmm.privacy.ledger import Lost, Past, Sent
+from ppadmm.privacy.run_ledger import AgentLedger, Part, RunLedger
 from ppadmm.privacy.sensitivity import MARGIN
-from ppadmm.privacy.sqlite_ledger import AgentLedger, Part, RunLedger
 from ppadmm.typing import Array
 
 

@@ -17,7 +17,7 @@ from ppadmm.errors import DataError, InputError
 from ppadmm.noise import SecureNoise, SeededNoise
 from ppadmm.privacy import Charge, Ledger, Tally
 from ppadmm.privacy.ledger import Lost, Past, Sent
-from ppadmm.privacy.statement import UNCONFIRMED
+from ppadmm.privacy.statement import SEEDED, UNCONFIRMED
 from ppadmm.problem import Loss, NoRecords, Risk, loss_for, risk_over
 from ppadmm.typing import Array
 
@@ -231,7 +231,7 @@ class Party:
     def noise_source(self) -> str:
         """Where the noise comes from."""
         if self.seed is not None:
-            return "seeded NumPy (simulation)"
+            return SEEDED
         return recipe_named(self.agreement.algorithm).noise_source
 
 

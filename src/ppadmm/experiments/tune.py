@@ -14,8 +14,8 @@ noise: replacing a record moves it by at most 1/n.
 
 With a booking the whole search is one run in the data owner's ledger, reserved before anything is
 drawn. Of `split` every release and every score is charged and kept on its own. Of `repeat` the
-ledger must not show how many runs there were: it is charged once, before the first, and the best
-is the one thing that is kept.
+ledger must not show how many runs there were, nor how long they took: it is charged once, before
+the first, and the best is the one thing that is kept, all at the time of the reservation.
 """
 
 import math
@@ -50,7 +50,7 @@ from ppadmm.experiments.train import (
 from ppadmm.privacy import Charge, RepeatAndSelect, Tally, accountant
 from ppadmm.privacy.calibration import largest_private
 from ppadmm.privacy.gaussian import gdp_ratio
-from ppadmm.privacy.sqlite_ledger import RunLedger
+from ppadmm.privacy.run_ledger import RunLedger
 from ppadmm.privacy.statement import finite_or_none
 
 HOW = ("split", "repeat")
@@ -313,6 +313,8 @@ def _repeat(plan: _Plan, search: Search, booked: Booked | None) -> Tuned:
     began = datetime.now().astimezone()
     runs = plan.runs(search.each)
     ledger = _whole(plan, search, booked)
+    if ledger is not None:
+        ledger.stop_clock()  # the time that all runs took together would tell of K
     kept = None if ledger is None else Vault(ledger.agent(0))
     if booked is not None and kept is not None and kept.is_lost:
         booked.abandon("interrupted before the best was kept")

@@ -10,6 +10,7 @@ from ppadmm.experiments.spec import RunSpec
 from ppadmm.privacy import accountant as accounting
 from ppadmm.privacy.statement import (
     CAVEATS,
+    SEEDED,
     UNCONFIRMED,
     UNITS,
     Statement,
@@ -43,9 +44,7 @@ def statement_of(prepared: "Prepared", played: "Played") -> Statement:
         claims=_claims(spec),
         epsilons=each,
         releases=tuple(int(count) for count in trace.messages[:, 0]),
-        noise_source=recipe_named(spec.algorithm).noise_source
-        if spec.seed is None
-        else "seeded NumPy (simulation)",
+        noise_source=recipe_named(spec.algorithm).noise_source if spec.seed is None else SEEDED,
         warnings=(*_claim_warnings(prepared, each), *_warnings(prepared)),
         caveats=_caveats(prepared),
     )

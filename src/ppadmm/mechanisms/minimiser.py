@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ppadmm.errors import InfeasibleError, SolverError
+from ppadmm.errors import InfeasibleError, InputError, SolverError
 from ppadmm.mechanisms.desk import Desk
 from ppadmm.mechanisms.release import Release
 from ppadmm.noise import Key, NoiseSource
@@ -19,7 +19,7 @@ from ppadmm.privacy.calibration import Noise
 from ppadmm.privacy.events import Charge, NonPrivate, Pure
 from ppadmm.privacy.sensitivity import fits_double, objective_grid, output_grid
 from ppadmm.problem.risk import Subproblem
-from ppadmm.solvers.base import Solver, Warm
+from ppadmm.solvers.base import Solver, Warm, require_reachable
 from ppadmm.typing import Array, Rows
 
 
@@ -104,11 +104,13 @@ class PerturbedMinimiser:
     """θ̂ ≈ argmin F(θ) + bᵀθ to gradient norm ≤ β, then released as θ̂ + N(0, σ₂²I).
 
     b ~ N(0, σ₁²I). Guarantee: one release costs `noises[k].charge`, under the adjacency that the
-    noise was calibrated for, if the solver's certificate holds and the noise source is secure.
+    noise was calibrated for, if the solver's certificate holds and the noise source is secure. F
+    must be as strongly convex as the noise was calibrated for, `mu[k]`.
     """
 
     noises: tuple[Noise, ...]
     beta: float
+    mu: tuple[float, ...]
 
     @property
     def charges(self) -> tuple[Charge, ...]:
@@ -119,15 +121,19 @@ class PerturbedMinimiser:
         self, sub: Subproblem, solver: Solver, start: Warm, desk: Desk, place: Place
     ) -> tuple[Release, Warm]:
         """Pay, draw b, solve, and add the second noise to the solution."""
+        self._require_convex(sub)
         noise = desk.pay(self.charges)
         b = self._draw_linear(sub, noise, place)
-        solution = solver.solve(Subproblem(sub.risk, sub.mu, sub.linear + b), start, self.beta)
+        perturbed = Subproblem(sub.risk, sub.mu, sub.linear + b)
+        require_reachable(perturbed, self.beta)
+        solution = solver.solve(perturbed, start, self.beta)
         value = self._add_noise(solution.point, sub, noise, place)
         return Release.everyone(value), solution.warm
 
     def restricted(self, rows: Rows) -> "PerturbedMinimiser":
         """Return the mechanism of some of the replicates."""
-        return PerturbedMinimiser(tuple(self.noises[k] for k in rows), self.beta)
+        noises, mu = tuple(self.noises[k] for k in rows), tuple(self.mu[k] for k in rows)
+        return PerturbedMinimiser(noises, self.beta, mu)
 
     @cached_property
     def scales(self) -> dict[str, Array]:
@@ -136,6 +142,15 @@ class PerturbedMinimiser:
             "sigma1": np.array([noise.sigma1 for noise in self.noises]),
             "sigma2": np.array([noise.sigma2 for noise in self.noises]),
         }
+
+    def _require_convex(self, sub: Subproblem) -> None:
+        least = np.array(self.mu)
+        if not (sub.mu >= least * (1.0 - 1e-12)).all():
+            raise InputError(
+                f"The noise is for subproblems of strong convexity μ ≥ {least.max():.6g}, got "
+                f"{sub.mu.min():.6g}; calibrate it for the least μ of all rounds. Nothing was "
+                "released."
+            )
 
     def _draw_linear(self, sub: Subproblem, noise: NoiseSource, place: Place) -> Array:
         sigma = self.scales["sigma1"]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ppadmm import checks
 from ppadmm.privacy.events import Charge, Tally
 from ppadmm.privacy.filters import rule_of
 from ppadmm.privacy.record import event_from_plain, event_to_plain
@@ -191,16 +192,16 @@ def reserved_to_plain(run: Iterable[tuple[Charge, int]]) -> list[dict[str, Any]]
 
 
 def reserved_by(run: Iterable[tuple[Charge, int]]) -> Counter[Charge]:
-    """Add up what an agent reserves; a charge may be there more than once."""
+    """Add up what an agent reserves; a charge may be there more than once, never less than 0."""
     counter: Counter[Charge] = Counter()
     for charge, times in run:
-        counter[charge] += times
+        counter[charge] += checks.count("times of a charge", times, at_least=0)
     return counter
 
 
 def reserved_of(charges: Sequence[dict[str, Any]]) -> Counter[Charge]:
     """Read what `reserved_to_plain` wrote."""
-    return reserved_by((charge_from_plain(e["events"]), int(e["times"])) for e in charges)
+    return reserved_by((charge_from_plain(e["events"]), e["times"]) for e in charges)
 
 
 def tally_of(charges: Counter[Charge]) -> Tally:

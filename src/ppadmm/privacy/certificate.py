@@ -6,7 +6,6 @@ change of a byte is seen. ε is worked out again from the events with `ppadmm.pr
 
 import math
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from ppadmm import __version__
 from ppadmm.errors import CertificateError
-from ppadmm.privacy import canonical, keys, recompute
+from ppadmm.privacy import canonical, keys
 from ppadmm.privacy.accounts import cost
 from ppadmm.privacy.books import Books, Run
 from ppadmm.privacy.filters import rule_of
 from ppadmm.privacy.shapes import require_shape
+from ppadmm.privacy.truth import TOLERANCE, Plain, counted, require_true
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 DOMAIN = b"ppadmm certificate 1\n"
 LARGEST = 64 * 2**20
 """Bytes of a certificate."""
-TOLERANCE = 1e-5
-"""Relative difference of the two accountants that is put down to their search over orders."""
 NOT_PROVEN = (
     "that the noise was drawn as it is said, and kept secret",
     "that the records are what they are said to be, and as many",
@@ -35,7 +33,6 @@ NOT_PROVEN = (
     "that nothing else was released, or charged to another ledger",
 )
 """What no certificate can show."""
-Plain = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -128,113 +125,6 @@ def check(data: bytes, trusted: Sequence[str] = ()) -> Verdict:
     return Verdict(body, checked, unchecked)
 
 
-def require_true(statement: Plain) -> None:
-    """Check every figure of a statement that follows from its events."""
-    delta = statement["delta"]
-    found = [recompute.epsilon(agent["reserved"], delta) for agent in statement["agents"]]
-    for agent, epsilon in zip(statement["agents"], found, strict=True):
-        _require_epsilon(f"Agent {agent['agent']}", agent["epsilon"], epsilon, delta)
-        _require_within(agent)
-    _require_epsilon("The run", statement["epsilon"], max(found), delta)
-    _require_verdict(statement)
-    _require_curves(statement)
-    if statement["released"] != _released(statement):
-        raise CertificateError("Its counts of what was released are not those of the agents.")
-
-
-def _require_epsilon(what: str, stated: float | None, found: float, delta: float) -> None:
-    """Refuse an ε below what the events give, which is false, or far above, which is not theirs."""
-    if stated is None and found == math.inf:
-        return
-    if stated is None or not math.isclose(stated, found, rel_tol=TOLERANCE, abs_tol=1e-9):
-        said = "none" if stated is None else f"{stated:.8g}"
-        raise CertificateError(
-            f"{what}: it states ε = {said} at δ = {delta:g}, but the events give {found:.8g}."
-        )
-
-
-def _require_within(agent: Plain) -> None:
-    reserved, booked = _counts(agent["reserved"]), _counts(agent["booked"])
-    if booked - reserved:
-        raise CertificateError(f"Agent {agent['agent']} booked more than it reserved.")
-
-
-def _require_verdict(statement: Plain) -> None:
-    claim = statement["claim"]
-    aimed, proven = claim["epsilon"], statement["epsilon"]
-    own = [a["claimed"] for a in statement["agents"] if a.get("claimed") is not None]
-    if own and max(own) != aimed:
-        raise CertificateError(
-            f"It claims ε = {aimed}, while ε = {proven} is proven and an agent claims {max(own)}."
-        )
-    if statement["private"] != (not statement["not_private_because"]):
-        raise CertificateError("It calls the run private and says why it is not, or neither.")
-    if statement["private"] and (proven is None or claim["calibration"] != "proven"):
-        raise CertificateError("It calls a run private that has no proven ε.")
-    holds = None if aimed is None else _are_proven(statement)
-    if claim["proven"] != holds or (statement["private"] and not holds):
-        raise CertificateError(f"It claims ε = {aimed}, and ε = {proven} is proven.")
-
-
-def _are_proven(statement: Plain) -> bool:
-    """Say whether each agent's claim is proven; earlier versions state one for all."""
-    aimed = statement["claim"]["epsilon"]
-    return all(
-        agent["epsilon"] is not None and agent["epsilon"] <= _number(agent.get("claimed", aimed))
-        for agent in statement["agents"]
-    )
-
-
-def _require_curves(statement: Plain) -> None:
-    events = [agent["reserved"] for agent in statement["agents"]]
-    distinct = list({canonical.dumps(each): each for each in events}.values())
-    curves = statement["curves"]
-    for delta, epsilon in curves["epsilon_by_delta"]:
-        found = max(recompute.epsilon(each, delta) for each in distinct)
-        _require_epsilon("The curve", epsilon, found, delta)
-    for order, divergence in curves["divergence_by_order"]:
-        found = max(recompute.renyi(each, order) for each in distinct)
-        if not math.isclose(_number(divergence), found, rel_tol=TOLERANCE, abs_tol=1e-12):
-            raise CertificateError(
-                f"The Rényi curve states {divergence} at order {order}, the events give {found}."
-            )
-    _require_trade_off(curves)
-
-
-def _require_trade_off(curves: Plain) -> None:
-    """Check that no attacker is said to be worse off than ε by δ makes him."""
-    for first, second in curves["errors_of_an_attacker"]:
-        best = 0.0
-        for delta, epsilon in curves["epsilon_by_delta"]:
-            if epsilon is not None and epsilon < 700.0:
-                best = max(best, 1.0 - delta - math.exp(epsilon) * first)
-                best = max(best, math.exp(-epsilon) * (1.0 - delta - first))
-        if not math.isclose(second, best, rel_tol=TOLERANCE, abs_tol=1e-9):
-            raise CertificateError(
-                f"An attacker's errors ({first}, {second}) do not follow from ε."
-            )
-
-
-def _number(value: float | None) -> float:
-    return math.inf if value is None else value
-
-
-def _released(statement: Plain) -> dict[str, int]:
-    counts: Counter[str] = Counter()
-    for agent in statement["agents"]:
-        for event in agent["booked"]:
-            counts[event["event"]] += event["times"]
-    return dict(counts)
-
-
-def _counts(events: Sequence[Plain]) -> Counter[bytes]:
-    counts: Counter[bytes] = Counter()
-    for event in events:
-        rest = {name: value for name, value in event.items() if name != "times"}
-        counts[canonical.dumps(rest)] += event["times"]
-    return counts
-
-
 # -- a ledger, a run folder --------------------------------------------------------------------
 
 
@@ -246,6 +136,13 @@ def require_booked(statement: Plain, books: Books) -> None:
     run = books.runs.get(entry["run"])
     if run is None or run.body["spec"] != statement["settings_digest"]:
         raise CertificateError(f"Run {entry['run']} of the ledger is not the one certified.")
+    counted_runs = len(books.counted(run.body["dataset"]))
+    named = (entry["owner"], entry["dataset"], entry["runs"])
+    if named != (books.owner, run.body["dataset"], counted_runs):
+        raise CertificateError(
+            f"By the ledger run {entry['run']} is one of {counted_runs} on "
+            f"{run.body['dataset']!r} of {books.owner!r}, not as certified."
+        )
     _require_same_events(statement, run)
     _require_sum(entry, books)
 
@@ -266,7 +163,7 @@ def _require_same_events(statement: Plain, run: Run) -> None:
     from ppadmm.privacy.record import to_plain
 
     for agent, tally in zip(statement["agents"], run.tallies, strict=False):
-        if _counts(agent["reserved"]) != _counts(to_plain(tally)):
+        if counted(agent["reserved"]) != counted(to_plain(tally)):
             raise CertificateError(
                 f"Agent {agent['agent']}: the ledger reserved other events than are certified."
             )

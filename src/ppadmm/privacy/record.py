@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ppadmm import checks
 from ppadmm.errors import InputError
 from ppadmm.privacy.events import (
     Approximate,
@@ -37,7 +38,11 @@ def event_to_plain(event: Event) -> dict[str, Any]:
 
 def from_plain(entries: Sequence[dict[str, Any]]) -> Tally:
     """Read what `to_plain` wrote."""
-    return Tally(tuple((event_from_plain(entry), int(entry["times"])) for entry in entries))
+    return Tally(tuple((event_from_plain(entry), _times(entry)) for entry in entries))
+
+
+def _times(entry: dict[str, Any]) -> int:
+    return checks.count("times of an event", entry["times"], at_least=0)
 
 
 def event_from_plain(entry: dict[str, Any]) -> Event:

@@ -2,18 +2,23 @@
 
 import math
 from dataclasses import asdict, dataclass
+from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 from ppadmm.privacy import accountant
 from ppadmm.privacy.accountant import Bound
 from ppadmm.privacy.events import Tally
 
+SEEDED = "seeded NumPy (simulation)"
+"""The noise source of a run with a seed."""
 UNITS = {
     "replace-one": "one record of one agent, replaced by any other record",
     "zero-out": "one record of one agent, whose loss is left out (its place in n is kept)",
 }
 CAVEATS = (
-    "A person with records at several agents is protected by the sum of those agents' ε.",
+    "A person with records at several agents is protected by the sum of those agents' ε, at the "
+    "sum of their δ.",
+    "ε is for one record: several records of one person at one agent are protected less.",
     "Test figures, running time and passes are local diagnostics: they are computed from "
     "records without noise and are not covered; do not publish them as private.",
     "Running time and memory are not protected against an observer of the machine.",
@@ -81,17 +86,16 @@ class Statement:
 
     def _spelt(self) -> str:
         """Spell one ε, or each agent's where they differ."""
-        each = [f"{e:.4g}" for e in self.epsilons if e is not None]
-        if len(set(each)) <= 1:
-            return f"{self.epsilon:.4g}"
-        return f"{self.epsilon:.4g} at most ({', '.join(each)} by agent)"
+        each = [rounded_up(e) for e in self.epsilons if e is not None]
+        most = rounded_up(self.epsilon or 0.0)
+        return most if len(set(each)) <= 1 else f"{most} at most ({', '.join(each)} by agent)"
 
     def _details(self) -> list[str]:
         lines = []
         if not self.private and self.epsilon is not None:
             lines.append(
                 f"For noise of this size, kept secret, and public inputs the accountant proves "
-                f"ε = {self.epsilon:.4g} at δ = {self.delta:g} for {self.unit}."
+                f"ε = {rounded_up(self.epsilon)} at δ = {self.delta:g} for {self.unit}."
             )
         if self.calibration == "paper" and self.claimed_epsilon is not None:
             lines.append(
@@ -113,6 +117,13 @@ class Statement:
 def worst(tallies: list[Tally], delta: float) -> Bound:
     """Return the run's bound: agents hold different records, so the largest ε counts."""
     return max((accountant.epsilon(t, delta) for t in tallies), key=lambda b: b.epsilon)
+
+
+def rounded_up(epsilon: float) -> str:
+    """Spell an ε with four digits, never less than it is (but for a relative 10⁻⁹)."""
+    exact = Decimal(epsilon * (1.0 - 1e-9))
+    last = Decimal(1).scaleb(exact.adjusted() - 3)
+    return f"{float(exact.quantize(last, ROUND_CEILING)):.4g}"
 
 
 def finite_or_none(value: float) -> float | None:

@@ -314,6 +314,14 @@ def weighted_gram(block: Any, weights: Array) -> Array:
     return np.asarray(product if isinstance(product, np.ndarray) else product.toarray())
 
 
+def summing(n: int, span: int) -> float:
+    """γ of a mean over n records, in memory or in blocks, with gradients in `span` dimensions.
+
+    No risk's own a (see `Risk.rounding_terms`) is above G times this.
+    """
+    return accumulated(n + 2 * span + 32)
+
+
 def accumulated(terms: int) -> float:
     """γ_k = ku/(1−ku): how much a sum of k terms may err, relative to their sizes."""
     product = terms * UNIT_ROUNDOFF

@@ -15,7 +15,8 @@ from ppadmm.privacy import together
 from ppadmm.privacy.certificate import NOT_PROVEN, Verdict
 from ppadmm.privacy.chain import read_rows
 from ppadmm.privacy.chain import verify as verify_ledger
-from ppadmm.privacy.sqlite_ledger import now
+from ppadmm.privacy.chain_file import now
+from ppadmm.privacy.statement import rounded_up
 from ppadmm.reports.agreed import require_agreed
 
 if TYPE_CHECKING:
@@ -163,6 +164,6 @@ def _headline(statement: dict[str, Any]) -> str:
     if not statement["private"]:
         return "NOT PRIVATE: " + "; ".join(statement["not_private_because"]) + "."
     return (
-        f"PRIVATE: ε = {statement['epsilon']:.4g} at δ = {statement['delta']:g} for "
+        f"PRIVATE: ε = {rounded_up(statement['epsilon'])} at δ = {statement['delta']:g} for "
         f"{statement['unit']}."
     )

@@ -22,6 +22,9 @@ MAX_BACKTRACKS = 40
 SINGLE_ABOVE = 2e-6
 """A gradient in single precision errs by about 10⁻⁷: of use while residuals are above this."""
 
+ROUNDING_SHARE = 0.7
+"""The most of a tolerance that the rounding bound may take: what is left can be reached."""
+
 
 @dataclass(frozen=True)
 class Warm:
@@ -207,6 +210,19 @@ def require_above(rounding: float, tolerance: float) -> None:
     """Raise if the rounding bound alone reaches the tolerance."""
     if not rounding < tolerance:
         raise SolverError(_below_rounding(tolerance, rounding))
+
+
+def require_reachable(sub: Subproblem, tolerance: float) -> None:
+    """Raise where rounding could keep a solve from its end, whatever the records.
+
+    The minimiser has ‖θ‖ ≤ (G + ‖c‖)/μ, so this looks at public numbers and at the noise in c
+    alone. Else a neighbour who sends very large numbers could bring a solve to where the last bits
+    of a gradient decide whether it ends.
+    """
+    size = np.sqrt(np.vecdot(sub.linear, sub.linear))
+    fixed, growing = sub.rounding_terms
+    rounding = fixed + growing * (sub.risk.loss.lipschitz + size) / sub.mu
+    require_above(float(rounding.max()) / ROUNDING_SHARE, tolerance)
 
 
 def _line_search(sub: Subproblem, at: Point, p: Array, single: bool) -> Point:

@@ -1,0 +1,128 @@
+"""The file of a ledger: entries that are only ever added, each on disk at once.
+
+Entries are canonical JSON (`ppadmm.privacy.canonical`). Each holds the hash of the one before it,
+and its own hash is SHA-256 of its bytes, so the last hash, the *head*, stands for all of them.
+Beside the chain are the bytes of releases, bound to it by their digests, and secrets (the salts of
+data sets, kept thresholds), which stay with the owner.
+
+Every transaction is with `synchronous=FULL`: when a call returns, what it wrote is on disk.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ppadmm.errors import BudgetError, LedgerError
+from ppadmm.privacy import canonical
+from ppadmm.privacy.books import Body, Books
+from ppadmm.privacy.chain import GENESIS, Head, Row, follow
+from ppadmm.privacy.ledger_files import spoken
+
+TABLES = ("entries", "payloads", "secrets")
+SCHEMA = (
+    "CREATE TABLE entries (seq INTEGER PRIMARY KEY, body BLOB NOT NULL, hash TEXT NOT NULL)",
+    "CREATE TABLE payloads (seq INTEGER PRIMARY KEY, bytes BLOB NOT NULL)",
+    "CREATE TABLE secrets (name TEXT PRIMARY KEY, bytes BLOB NOT NULL)",
+    *(
+        f"CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table} "
+        f"BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
+        for table in TABLES
+        for verb in ("UPDATE", "DELETE")
+    ),
+)
+
+
+class ChainFile:
+    """A ledger's file, open for writing; entries are read once and then as they are added.
+
+    `append`, `secret` and `keep_secret` are for use inside a `transaction`.
+    """
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._db = connection
+        self._books = Books()
+        self._head = Head(0, GENESIS)
+
+    @property
+    def books(self) -> Books:
+        """The sum of all entries that were read."""
+        return self._books
+
+    @property
+    def head(self) -> Head:
+        """The last entry that was read."""
+        return self._head
+
+    def refresh(self) -> None:
+        """Read what other processes have added."""
+        with self.transaction():
+            pass
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Hold the only right to write, with all entries read; all is written or nothing."""
+        with spoken(self.path):
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                self._read_on()
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._db.execute("ROLLBACK")
+                self._books, self._head = Books(), Head(0, GENESIS)
+                raise
+
+    def _read_on(self) -> None:
+        found = self._db.execute("SELECT name FROM sqlite_master WHERE name = 'entries'").fetchone()
+        if found is None:
+            return
+        query = "SELECT seq, body, hash FROM entries WHERE seq > ? ORDER BY seq"
+        for seq, body, hash_ in self._db.execute(query, (self._head.count,)).fetchall():
+            self._head = follow(self._books, self._head, Row(seq, body, hash_))
+
+    def append(self, kind: str, payload: bytes | None = None, **fields: Any) -> int:
+        """Add an entry that the books allow, and the bytes beside it; return its number."""
+        seq = self._head.count + 1
+        body = {
+            "seq": seq, "kind": kind, "time": now(), "previous": self._head.hash, **fields
+        }  # fmt: skip
+        data = canonical.dumps(body)
+        row = Row(seq, data, canonical.digest(data), payload)
+        self._head = follow(self._books, self._head, row, BudgetError)
+        self._db.execute("INSERT INTO entries VALUES (?, ?, ?)", (seq, data, row.hash))
+        if payload is not None:
+            self._db.execute("INSERT INTO payloads VALUES (?, ?)", (seq, payload))
+        return seq
+
+    def secret(self, name: str) -> bytes | None:
+        """Return a secret that was kept."""
+        found = self._db.execute("SELECT bytes FROM secrets WHERE name = ?", (name,)).fetchone()
+        return None if found is None else bytes(found[0])
+
+    def keep_secret(self, name: str, value: bytes) -> None:
+        """Keep a secret, once: it never leaves the file."""
+        self._db.execute("INSERT INTO secrets VALUES (?, ?)", (name, value))
+
+    def payload(self, seq: int, body: Body) -> bytes:
+        """Return the bytes of the release in entry `seq`, whose content is `body`."""
+        found = self._db.execute("SELECT bytes FROM payloads WHERE seq = ?", (seq,)).fetchone()
+        if found is None or canonical.digest(found[0]) != body["digest"]:
+            raise LedgerError(
+                f"The bytes of the release in entry {seq} of {str(self.path)!r} are missing or "
+                "changed; nothing was sent."
+            )
+        return bytes(found[0])
+
+
+def now() -> str:
+    """Return the time in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,225 @@
+"""Whether a statement is true as far as it can be seen from itself.
+
+Every figure that follows from the events is worked out again with `ppadmm.privacy.recompute`, and
+what the statement says in words must fit the events: whom they protect, that each round in which an
+agent spoke was paid for, and that noise which protects was not drawn from a seed.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ppadmm.errors import CertificateError
+from ppadmm.privacy import canonical, recompute
+from ppadmm.privacy.statement import SEEDED, UNITS
+
+TOLERANCE = 1e-5
+"""Relative difference of the two accountants that is put down to their search over orders."""
+TOUCHED = {"replace-one": 2, "zero-out": 1}
+"""Records whose loss changes between neighbours (docs/privacy.md, section 1)."""
+ALWAYS_PAID = ("pp", "ipp", "gradient", "one-shot", "centralised")
+"""Algorithms in which an agent with records speaks only in rounds that are paid for."""
+Plain = dict[str, Any]
+
+
+def require_true(statement: Plain) -> None:
+    """Check all of a statement that follows from its events, or raise `CertificateError`."""
+    delta = statement["delta"]
+    found = [_epsilon(agent["reserved"], delta) for agent in statement["agents"]]
+    for agent, epsilon in zip(statement["agents"], found, strict=True):
+        _require_epsilon(f"Agent {agent['agent']}", agent["epsilon"], epsilon, delta)
+        _require_within(agent)
+        _require_paid(agent, statement["run"]["algorithm"])
+    _require_epsilon("The run", statement["epsilon"], max(found), delta)
+    _require_verdict(statement)
+    _require_protected(statement)
+    _require_tuned(statement)
+    _require_curves(statement)
+    if statement["released"] != _released(statement):
+        raise CertificateError("Its counts of what was released are not those of the agents.")
+
+
+def counted(events: Sequence[Plain]) -> Counter[bytes]:
+    """Return how often each event happens."""
+    counts: Counter[bytes] = Counter()
+    for event in events:
+        rest = {name: value for name, value in event.items() if name != "times"}
+        counts[canonical.dumps(rest)] += event["times"]
+    return counts
+
+
+# -- every agent ------------------------------------------------------------------------------
+
+
+def _epsilon(events: Sequence[Plain], delta: float) -> float:
+    try:
+        return recompute.epsilon(events, delta)
+    except ValueError as error:
+        raise CertificateError(f"Its events have no ε: {error}.") from None
+
+
+def _require_epsilon(what: str, stated: float | None, found: float, delta: float) -> None:
+    """Refuse an ε below what the events give, which is false, or far above, which is not theirs."""
+    if stated is None and found == math.inf:
+        return
+    if stated is None or not math.isclose(stated, found, rel_tol=TOLERANCE, abs_tol=1e-9):
+        said = "none" if stated is None else f"{stated:.8g}"
+        raise CertificateError(
+            f"{what}: it states ε = {said} at δ = {delta:g}, but the events give {found:.8g}."
+        )
+
+
+def _require_within(agent: Plain) -> None:
+    reserved, booked = counted(agent["reserved"]), counted(agent["booked"])
+    if booked - reserved:
+        raise CertificateError(f"Agent {agent['agent']} booked more than it reserved.")
+
+
+def _require_paid(agent: Plain, algorithm: str) -> None:
+    """Refuse an agent that spoke about its records more often than it paid."""
+    if not agent["records"] or not agent["releases"]:
+        return
+    paid = max(_by_kind(agent["booked"]).values(), default=0)
+    if paid < (agent["releases"] if algorithm in ALWAYS_PAID else 1):
+        raise CertificateError(
+            f"Agent {agent['agent']} spoke {agent['releases']} times and paid for {paid}."
+        )
+
+
+def _by_kind(events: Sequence[Plain]) -> Counter[str]:
+    """Count releases by kind; a sampler's distance is none."""
+    counts: Counter[str] = Counter()
+    for event in events:
+        if event["event"] != "Approximate":
+            counts[event["event"]] += event["times"]
+    return counts
+
+
+# -- the run ----------------------------------------------------------------------------------
+
+
+def _require_verdict(statement: Plain) -> None:
+    claim = statement["claim"]
+    aimed, proven = claim["epsilon"], statement["epsilon"]
+    own = [a["claimed"] for a in statement["agents"] if a.get("claimed") is not None]
+    if own and max(own) != aimed:
+        raise CertificateError(
+            f"It claims ε = {aimed}, while ε = {proven} is proven and an agent claims {max(own)}."
+        )
+    if statement["private"] != (not statement["not_private_because"]):
+        raise CertificateError("It calls the run private and says why it is not, or neither.")
+    if statement["private"] and (proven is None or claim["calibration"] != "proven"):
+        raise CertificateError("It calls a run private that has no proven ε.")
+    holds = None if aimed is None else _are_proven(statement)
+    if claim["proven"] != holds or (statement["private"] and not holds):
+        raise CertificateError(f"It claims ε = {aimed}, and ε = {proven} is proven.")
+
+
+def _are_proven(statement: Plain) -> bool:
+    """Say whether each agent's claim is proven; earlier versions state one for all."""
+    aimed = statement["claim"]["epsilon"]
+    pairs = [(agent["epsilon"], agent.get("claimed", aimed)) for agent in statement["agents"]]
+    return all(None not in pair and pair[0] <= pair[1] for pair in pairs)
+
+
+def _require_protected(statement: Plain) -> None:
+    """Check that the words say what the events protect, and that secret noise does."""
+    adjacency, unit = statement["adjacency"], statement["unit"]
+    if unit != UNITS[adjacency]:
+        raise CertificateError(
+            f"It speaks of {unit!r}; what {adjacency} protects is {UNITS[adjacency]!r}."
+        )
+    for event in _all_events(statement):
+        if event.get("records", TOUCHED[adjacency]) != TOUCHED[adjacency]:
+            raise CertificateError(f"Its events are not those of neighbours by {adjacency}.")
+    if statement["private"] and statement["noise_source"] == SEEDED:
+        raise CertificateError("It calls a run private whose noise follows from a seed.")
+
+
+def _all_events(statement: Plain) -> Iterator[Plain]:
+    for agent in statement["agents"]:
+        for event in agent["reserved"]:
+            yield event
+            for run in event.get("runs", ()):
+                yield from run
+
+
+def _require_tuned(statement: Plain) -> None:
+    """Check that a search on the records is part of ε, and that nothing else says it was one."""
+    tuned = statement["tuned"]
+    price = statement["epsilon"] if tuned["on_the_records"] else 0.0
+    if tuned["epsilon"] != price or (tuned.get("search") and not tuned["on_the_records"]):
+        raise CertificateError("What it says of a search on the records is not part of its ε.")
+
+
+def _released(statement: Plain) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for agent in statement["agents"]:
+        for event in agent["booked"]:
+            counts[event["event"]] += event["times"]
+    return dict(counts)
+
+
+# -- curves -----------------------------------------------------------------------------------
+
+
+def _require_curves(statement: Plain) -> None:
+    events = [agent["reserved"] for agent in statement["agents"]]
+    distinct = list({canonical.dumps(each): each for each in events}.values())
+    curves = statement["curves"]
+    for delta, epsilon in _points(curves, "epsilon_by_delta", 0.0, 1.0):
+        found = max(_epsilon(each, delta) for each in distinct)
+        _require_epsilon("The curve", epsilon, found, delta)
+    for order, divergence in _points(curves, "divergence_by_order", 1.0, math.inf):
+        found = max(recompute.renyi(each, order) for each in distinct)
+        if not math.isclose(_number(divergence), found, rel_tol=TOLERANCE, abs_tol=1e-12):
+            raise CertificateError(
+                f"The Rényi curve states {divergence} at order {order}, the events give {found}."
+            )
+    _require_trade_off(curves)
+    _require_gaussian(curves["gaussian"], distinct)
+
+
+def _points(curves: Plain, name: str, low: float, high: float) -> Iterator[list[Any]]:
+    """Return the points of a curve; each begins with a number between `low` and `high`."""
+    for point in curves[name]:
+        if point[0] is None or not low < point[0] < high:
+            raise CertificateError(f"Its curve {name} has a point at {point[0]}.")
+        yield point
+
+
+def _require_trade_off(curves: Plain) -> None:
+    """Check that no attacker is said to be worse off than ε by δ makes him."""
+    for first, second in curves["errors_of_an_attacker"]:
+        if first is None or second is None or not 0.0 <= first <= 1.0:
+            raise CertificateError("An attacker's errors are no probabilities.")
+        best = 0.0
+        for delta, epsilon in curves["epsilon_by_delta"]:
+            if epsilon is not None and epsilon < 700.0:
+                best = max(best, 1.0 - delta - math.exp(epsilon) * first)
+                best = max(best, math.exp(-epsilon) * (1.0 - delta - first))
+        if not math.isclose(second, best, rel_tol=TOLERANCE, abs_tol=1e-9):
+            raise CertificateError(
+                f"An attacker's errors ({first}, {second}) do not follow from ε."
+            )
+
+
+def _require_gaussian(stated: Plain | None, distinct: Sequence[Sequence[Plain]]) -> None:
+    """Check the Gaussian mechanism that the run is said to be, or to be close to."""
+    if stated is None:
+        return
+    kinds = {event["event"] for events in distinct for event in events}
+    ratio = max(math.sqrt(math.fsum(map(_square, events))) for events in distinct)
+    exact = "ObjectivePerturbation" not in kinds
+    known = kinds <= {"Gaussian", "ObjectivePerturbation", "Approximate"}
+    if not known or stated["exact"] != exact or not math.isclose(stated["ratio"], ratio):
+        raise CertificateError(f"It is no Gaussian mechanism with a ratio of {stated['ratio']}.")
+
+
+def _square(event: Plain) -> float:
+    return float(event["times"] * event.get("ratio", 0.0) ** 2)
+
+
+def _number(value: float | None) -> float:
+    return math.inf if value is None else value
