@@ -354,7 +354,7 @@ def test_a_file_of_one_class_is_refused(tmp_path):
 def test_public_names():
     assert set(ppadmm.data.__all__) == {
         *("NAMES", "SOURCES", "Dataset", "Source", "data_folder", "load"),
-        *("MEMORY", "ShardStream", "StreamedData", "joined", "open_stream"),
+        *("MEMORY", "Dealing", "ShardStream", "StreamedData", "joined", "open_stream"),
         *(
             "Deal",
             "Partition",
