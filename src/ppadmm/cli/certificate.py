@@ -145,8 +145,6 @@ def verify(
     means: do not rely on it.
 
     Example: ppadmm verify hospital.json bank.json --trust hospital.key.pub --trust bank.key.pub
-
-    Example: ppadmm verify */results-*/certificate.json --agreement agreement.json
     """
     from ppadmm.privacy.keys import public_key_named
     from ppadmm.reports.certificate import verdicts_text, verified
