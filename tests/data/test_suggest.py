@@ -219,3 +219,9 @@ def test_a_name_that_columns_share_is_left_out():
 def test_an_identifier_is_known_by_its_name_whatever_stands_around_it():
     text, _ = draft(**{"Patienten-Nr.": RNG.permutation(10**6)[:N]}, other=RNG.random(N))
     assert '# - "Patienten-Nr.": another whole number in every record: an identifier' in text
+
+
+def test_a_table_without_a_feature_is_refused_with_the_reasons():
+    table = pa.table([YES, list(range(N)), list(range(N))], ["ill", "a", "a"])
+    with pytest.raises(DataError, match=r"can be a feature \('a': 2 columns have this name"):
+        suggest_toml(table, "ill", "people.csv")

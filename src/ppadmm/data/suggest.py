@@ -92,7 +92,9 @@ def suggest_toml(
     names = [name for name in arrow.column_names if name != label]
     suggestions = {name: _suggest(arrow, name, missing) for name in names}
     if not any(s.column for s in suggestions.values()):
-        raise DataError(f"No column of {source!r} besides the label can be a feature.")
+        why = "; ".join(f"{name!r}: {s.remarks[0]}" for name, s in suggestions.items())
+        because = f" ({why})" if why else ""
+        raise DataError(f"No column of {source!r} besides the label can be a feature{because}.")
     return "\n".join([*lines, *_columns(suggestions), *_left_out(suggestions), "", _AGENTS])
 
 
