@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ppadmm.data import Categorical, Numeric, Schema, load, suggest_schema
+from ppadmm.data import Categorical, Numeric, Schema, draft_schema, load, suggest_schema
 from ppadmm.data.suggest import round_out, suggest_toml
 from ppadmm.errors import DataError, InputError
 
@@ -219,3 +219,18 @@ def test_a_name_that_columns_share_is_left_out():
 def test_an_identifier_is_known_by_its_name_whatever_stands_around_it():
     text, _ = draft(**{"Patienten-Nr.": RNG.permutation(10**6)[:N]}, other=RNG.random(N))
     assert '# - "Patienten-Nr.": another whole number in every record: an identifier' in text
+
+
+def test_a_table_without_a_feature_is_refused_with_the_reasons():
+    table = pa.table([YES, list(range(N)), list(range(N))], ["ill", "a", "a"])
+    with pytest.raises(DataError, match=r"can be a feature \('a': 2 columns have this name"):
+        suggest_toml(table, "ill", "people.csv")
+
+
+def test_decimal_commas_are_pointed_out_not_taken_for_categories():
+    cells = [f"{k % 40},{k % 7}" for k in range(N)]
+    assert "numbers with a decimal comma; write a point" in left_out(cells)
+    with pytest.raises(DataError, match="row 1: expected a finite number, got '0,0'"):
+        draft_schema(pa.table({"x": cells, "ill": YES}), "ill")
+    lists = [f"{k % 3},a" for k in range(N)]
+    assert draft(x=lists)[1].columns[0] == Categorical("x", ("0,a", "1,a", "2,a"))

@@ -14,7 +14,11 @@ from typer.main import get_command
 from ppadmm.cli import app
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
-RUN = sorted({block.page for block in BLOCKS if block.is_run})
+EXAMPLES = [path.read_text("utf-8") for path in (ROOT / "examples").glob("*.py")]
+RUN = sorted(
+    {b.page for b in BLOCKS if b.is_run and not any(text.endswith(b.text) for text in EXAMPLES)}
+)
+"""Pages with code of their own; a page that only shows a file of examples/ is run there."""
 NOT_RUN = [block for block in BLOCKS if block.note.startswith("not run: ")]
 
 

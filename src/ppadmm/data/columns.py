@@ -3,6 +3,7 @@
 Rows are counted from 1, the header not included.
 """
 
+import re
 from collections.abc import Collection
 from difflib import get_close_matches
 from typing import Any
@@ -54,6 +55,11 @@ def parses(text: str) -> bool:
     except pa.ArrowInvalid:
         return False
     return True
+
+
+def has_decimal_comma(text: str) -> bool:
+    """Whether a text is a number as written where the comma parts the decimals: 1,5 or 1.234,5."""
+    return bool(re.fullmatch(r"[-+]?(\d+|\d{1,3}(\.\d{3})+),\d+", text))
 
 
 def texts(cells: Any, missing: Collection[str]) -> tuple[Any, Mask]:

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from ppadmm.data.columns import (
     column,
+    has_decimal_comma,
     is_number,
     is_text,
     not_a_cell,
@@ -72,8 +73,8 @@ def _draft_categorical(cells: Any, name: str, missing: tuple[str, ...]) -> Colum
 def _refuse_mixed(text: Any, name: str, categories: list[str]) -> None:
     """One stray text turns a CSV column of numbers into text: name it, do not one-hot numbers."""
     stray = [c for c in categories if not parses(c)]
-    numeric = len(categories) - len(stray)
-    if stray and numeric >= FEWEST_NUMBERS and numeric > len(stray):
+    numeric = len(categories) - len([c for c in stray if not has_decimal_comma(c)])
+    if stray and numeric >= FEWEST_NUMBERS and 2 * numeric > len(categories):
         row = min(pc.index(text, pa.scalar(c)).as_py() for c in stray)
         raise not_a_number(name, row, text[row].as_py())
 

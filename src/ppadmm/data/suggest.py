@@ -17,7 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ppadmm.data.columns import column as cells_of
-from ppadmm.data.columns import decoded, is_number, is_text, numbers, parses, texts
+from ppadmm.data.columns import (
+    decoded,
+    has_decimal_comma,
+    is_number,
+    is_text,
+    numbers,
+    parses,
+    texts,
+)
 from ppadmm.data.draft import FEWEST_NUMBERS, draft_label
 from ppadmm.data.schema import MISSING, Categorical, Column, Numeric, spelt, toml_table
 from ppadmm.data.shard import Vector
@@ -92,7 +100,9 @@ def suggest_toml(
     names = [name for name in arrow.column_names if name != label]
     suggestions = {name: _suggest(arrow, name, missing) for name in names}
     if not any(s.column for s in suggestions.values()):
-        raise DataError(f"No column of {source!r} besides the label can be a feature.")
+        why = "; ".join(f"{name!r}: {s.remarks[0]}" for name, s in suggestions.items())
+        because = f" ({why})" if why else ""
+        raise DataError(f"No column of {source!r} besides the label can be a feature{because}.")
     return "\n".join([*lines, *_columns(suggestions), *_left_out(suggestions), "", _AGENTS])
 
 
@@ -134,6 +144,9 @@ def _suggest(table: Any, name: str, missing: tuple[str, ...]) -> _Suggestion:
 
 
 def _suggest_categories(name: str, values: list[str], everywhere: bool) -> _Suggestion:
+    commas = sum(map(has_decimal_comma, values))
+    if commas >= FEWEST_NUMBERS and 2 * commas > len(values):
+        return _Suggestion(None, ("numbers with a decimal comma; write a point in its place",))
     numeric = sum(map(parses, values))
     if numeric >= FEWEST_NUMBERS and numeric > len(values) - numeric:
         why = "mostly numbers, but some cells are other texts; correct them or add them to missing"

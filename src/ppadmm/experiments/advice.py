@@ -29,5 +29,6 @@ def hints(prepared: "Prepared") -> tuple[str, ...]:
     who = ", ".join(named) + (f" and {more} more" if more else "")
     return (
         f"The noise of {who} drowns what the others learn: without these records there would be "
-        f"{times:.2g} times less noise in the model (docs/data.md, small sites).",
+        f"{times:.{0 if times >= 10 else 1}f} times less noise in the model (docs/data.md, small "
+        "sites).",
     )

@@ -149,7 +149,7 @@ def _excess(spent: float, target: float) -> float:
 def spendable(budget: Budget, distance: float) -> Budget:
     """Return what of the budget can be spent with samplers `distance` from the proof's in all.
 
-    Above that ε (some 36 at the usual settings) more budget buys no less noise.
+    Above that ε (about 35 at the usual settings) more budget buys no less noise.
     """
     most = accountant.ceiling(distance, budget.delta)
     return Budget(min(budget.epsilon, most), budget.delta) if most > 0.0 else budget

@@ -31,7 +31,7 @@ def loads(data: bytes) -> Any:
     except RecursionError:
         raise ValueError("nested too deeply") from None
     if again != data:
-        raise ValueError("not in canonical form")
+        raise ValueError("its keys, spaces or numbers are written in another way")
     return value
 
 
