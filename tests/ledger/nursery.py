@@ -27,7 +27,7 @@ from ppadmm.experiments.booked import Booking
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.experiments.tune import tune
 from ppadmm.noise import Key, SecureNoise
-from ppadmm.privacy import Budget, accounts, canonical, chain, sqlite_ledger
+from ppadmm.privacy import Budget, accounts, canonical, chain, run_ledger, sqlite_ledger
 from ppadmm.privacy.ledger import Sent
 from ppadmm.problem import Logistic, make_graph, risk_of
 
@@ -139,14 +139,14 @@ def search(path, kind, steps):
     """Take a search up where it was left, or begin it."""
     watch(steps)
     train.SecureNoise = scoring.SecureNoise = WatchedNoise
-    past = sqlite_ledger.AgentLedger.past
+    past = run_ledger.AgentLedger.past
 
     def placed(ledger, round_):
         found = past(ledger, round_)
         WHERE[ledger._number] = ledger._round
         return found
 
-    sqlite_ledger.AgentLedger.past = placed
+    run_ledger.AgentLedger.past = placed
     with sqlite_ledger.SqliteLedger.open(path) as ledger:
         states = [run.outcome for run in ledger.books.runs.values()]
     if "finished" in states:
@@ -185,7 +185,7 @@ def watch(steps):
         for send in sends:
             heard = send.message.heard
             sent = Sent(heard.value[0], heard.total[0], bool(send.release.spoke[0]))
-            digest = canonical.digest(sqlite_ledger.encode(sent))
+            digest = canonical.digest(run_ledger.encode(sent))
             steps.step()
             agent, round_ = send.message.agent, send.message.round
             steps.write("sent", agent, WHERE.get(agent, round_), digest)
