@@ -86,7 +86,7 @@ def test_the_same_model_as_in_memory(row_group):
         {"partition": "column:site"},
         {"records": (700, 300, 0, 50, 900)},
         {"algorithm": "ipp"},
-        {"algorithm": "centralised", "rounds": 1},
+        {"algorithm": "centralised", "rounds": 1, "regularisation": 0.5},
         {"solver": "lbfgs"},
         {"loss": "huber-hinge", "solver": "newton"},
     ],

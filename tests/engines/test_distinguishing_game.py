@@ -126,8 +126,8 @@ def quieter_tests(patch):
 def one_test_charged(patch):
     """Every test is charged as if there were one."""
 
-    def broken(settings, delta, releases):
-        test = honest(settings, delta, releases)
+    def broken(settings, budgets, delta, releases):
+        test = honest(settings, budgets, delta, releases)
         return replace(test, ratio=test.ratio * math.sqrt(settings.rounds), rounds=1)
 
     honest = ipp._test

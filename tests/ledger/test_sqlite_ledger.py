@@ -284,7 +284,7 @@ class TestTampering:
             return
         assert canonical.dumps(canonical.loads(written)) == written
         for other in (b" " + written, written + b"\n", written + b" "):
-            with pytest.raises(ValueError, match="canonical"):
+            with pytest.raises(ValueError, match="written in another way"):
                 canonical.loads(other)
 
     @pytest.mark.parametrize(
