@@ -70,21 +70,21 @@ def memory(field):
 def run_case(case):
     """One training in this process; returns its figures."""
     from ppadmm.experiments.spec import RunSpec
-    from ppadmm.experiments.train import play, prepare, run
+    from ppadmm.experiments.train import _result, play, prepare
 
     spec = RunSpec(rounds=ROUNDS, epsilon=10.0, seed=0, delta=1e-7, **case)
     began, started = time.perf_counter(), time.process_time()
     prepared = prepare(spec)
     read, started = time.process_time() - started, time.process_time()
-    play(prepared)
+    played = play(prepared)
     first = trained = time.process_time() - started
     if first < WARM_BELOW or "memory" not in case:
         started = time.process_time()
-        play(prepared)
+        played = play(prepared)
         trained = time.process_time() - started
     started = time.process_time()
-    result = run(prepared)
-    judged = time.process_time() - started - trained
+    result = _result(prepared, played)
+    judged = time.process_time() - started
     prepared.scene.close()
     figures = result.to_dict()
     passes = figures["passes"]

@@ -6,6 +6,7 @@ OpenDP. `SeededNoise` is for simulation: repeatable, hence not private.
 
 import math
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
@@ -64,48 +65,49 @@ class _Named(ISeedSequence):
 
 @dataclass(frozen=True)
 class SeededNoise:
-    """Gaussian noise from NumPy, one seed per replicate. For simulation only: not private."""
+    """Gaussian noise from NumPy, one seed per row. For simulation only: not private.
+
+    Rows are replicates of the key's agent, or `agents`.
+    """
 
     seeds: tuple[int, ...]
+    agents: tuple[int, ...] | None = None
     secure: bool = field(default=False, init=False)
 
     def gaussian(self, values: Array, scale: Array, grid: Array, key: Key) -> Array:
         """Add noise that depends on (seed, agent, round, purpose) alone."""
         noise = np.empty(values.shape)
-        for row, seed in zip(noise, self._for(values), strict=True):
-            self._stream(seed, key).standard_normal(out=row)
+        for row, stream in zip(noise, self._streams(len(values), key), strict=True):
+            stream.standard_normal(out=row)
         noise *= scale[:, None]
         noise += values
         return noise
 
     def laplace(self, values: Array, scale: Array, grid: Array, key: Key) -> Array:
         """Add noise that depends on (seed, agent, round, purpose) alone."""
-        size = values.shape[1]
-        noise = [self._stream(seed, key).laplace(size=size) for seed in self._for(values)]
+        n, size = values.shape
+        noise = [stream.laplace(size=size) for stream in self._streams(n, key)]
         return np.asarray(values + scale[:, None] * np.array(noise))
 
     def gamma(self, size: int, rate: Array, key: Key) -> Array:
         """Draw vectors that depend on (seed, agent, round, purpose) alone."""
-        return np.stack(
-            [
-                _gamma_vector(self._stream(s, key), size, r)
-                for s, r in zip(self.seeds, rate, strict=True)
-            ]
-        )
+        streams = self._streams(len(rate), key)
+        return np.stack([_gamma_vector(s, size, r) for s, r in zip(streams, rate, strict=True)])
 
     def restricted(self, rows: Rows) -> "SeededNoise":
         """Return the source for some of the replicates."""
-        return SeededNoise(tuple(self.seeds[k] for k in rows))
+        agents = None if self.agents is None else tuple(self.agents[k] for k in rows)
+        return SeededNoise(tuple(self.seeds[k] for k in rows), agents)
 
-    def _for(self, values: Array) -> tuple[int, ...]:
-        if len(values) != len(self.seeds):
-            raise InputError(f"Expected one seed per row, got {len(self.seeds)} for {len(values)}.")
-        return self.seeds
-
-    def _stream(self, seed: int, key: Key) -> np.random.Generator:
-        name = f"{seed}/{key.agent}/{key.round}/{key.purpose}"
-        stream: Any = _Named(name)  # NumPy's stubs know no seed sequence but its own
-        return np.random.Generator(np.random.PCG64(stream))
+    def _streams(self, n: int, key: Key) -> Iterator[np.random.Generator]:
+        """Yield a generator for each of n rows."""
+        if n != len(self.seeds):
+            raise InputError(f"Expected one seed per row, got {len(self.seeds)} for {n}.")
+        agents = (key.agent,) * n if self.agents is None else self.agents
+        for seed, agent in zip(self.seeds, agents, strict=True):
+            # NumPy's stubs know no seed sequence but its own.
+            named: Any = _Named(f"{seed}/{agent}/{key.round}/{key.purpose}")
+            yield np.random.Generator(np.random.PCG64(named))
 
 
 def _gamma_vector(generator: np.random.Generator, size: int, rate: float) -> Array:

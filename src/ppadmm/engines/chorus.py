@@ -16,7 +16,7 @@ from ppadmm.agent import Agent
 from ppadmm.algorithms.admm import ADMM, State, linear_term
 from ppadmm.algorithms.base import Heard
 from ppadmm.mechanisms import Desk, PerturbedMinimiser, Place, Release
-from ppadmm.noise import Key, NoiseSource
+from ppadmm.noise import Key, NoiseSource, SeededNoise
 from ppadmm.problem.risk import MarginRisk, Subproblem
 from ppadmm.solvers import FixedMetric, each
 from ppadmm.solvers.base import Warm
@@ -97,7 +97,7 @@ def sing(agents: Sequence[Agent], on_round: Callable[[int], None] | None) -> lis
     desk, own, warm = _shared_desk(agents), *_begun(agents)
     releases = []
     for t in range(rules[0].rounds):
-        theirs = Heard(joins @ own.value, joins @ own.total)
+        theirs = Heard(*np.split(joins @ np.hstack([own.value, own.total]), 2, axis=1))
         linear = linear_term(eta, eta, degree, own, theirs)
         sub = Subproblem(everyone, weight + 2.0 * eta * degree, linear)
         release, warm = mechanism.release(sub, rules[0].solver, warm, desk, Place(-1, t))
@@ -128,8 +128,16 @@ def _begun(agents: Sequence[Agent]) -> tuple[Heard, Warm]:
 def _shared_desk(agents: Sequence[Agent]) -> Desk:
     """One counter with everyone's own ledgers and noise behind it."""
     ledgers = tuple(ledger for agent in agents for ledger in agent.ledgers)
-    sources = tuple(agent.desk.source for agent in agents)
-    return Desk(ledgers, Voices(sources, tuple(agent.number for agent in agents)))
+    sources, numbers = [agent.desk.source for agent in agents], [agent.number for agent in agents]
+    return Desk(ledgers, _together(sources, tuple(numbers)))
+
+
+def _together(sources: Sequence[NoiseSource], agents: tuple[int, ...]) -> NoiseSource:
+    """Return everyone's noise, a row each; what follows from seeds is drawn at once."""
+    seeds = [seed for s in sources if type(s) is SeededNoise for seed in s.seeds]
+    if len(seeds) == len(sources):
+        return SeededNoise(tuple(seeds), agents)
+    return Voices(tuple(sources), agents)
 
 
 def _adjacency(agents: Sequence[Agent]) -> Any:
