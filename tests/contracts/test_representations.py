@@ -274,3 +274,15 @@ def test_threads_that_share_records_do_not_disturb_one_another(loss, monkeypatch
         for _ in range(40):
             for found, exact in zip(pool.map(risk.gradient, points), alone, strict=True):
                 np.testing.assert_array_equal(found, exact)
+
+
+def test_the_compiled_inverse_is_one():
+    pytest.importorskip("numba")
+    rng = np.random.default_rng(0)
+    for d in (1, 2, 7, 60):
+        Z = rng.standard_normal((d // 2 + 1, d))
+        for mu in (1e-6, 1.0):
+            found = kernels.compiled().inverse(Z.T @ Z, mu)
+            assert np.array_equal(found, found.T)
+            error = found @ (Z.T @ Z + mu * np.eye(d)) - np.eye(d)
+            assert np.abs(error).max() < 1e-8 / min(mu, 1e-2) * 1e-4

@@ -6,6 +6,7 @@ from records.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 from ppadmm import checks
@@ -108,6 +109,14 @@ class Charge:
     """What one release costs: events that happen together."""
 
     events: tuple[Event, ...]
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Worked out once: ledgers look a charge up at every release."""
+        return hash(self.events)
 
 
 @dataclass(frozen=True)

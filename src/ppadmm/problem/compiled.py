@@ -410,6 +410,30 @@ def correct(W: Any, s: Any, y: Any, tiny: float) -> None:
             W[i, j] += u[i] * s[j] + s[i] * u[j]
 
 
+@any_order
+def inverse(matrix: Any, mu: float) -> Any:
+    """(matrix + μI)⁻¹ for a symmetric matrix (d, d) and μ > 0, one pivot after the other."""
+    A = matrix.copy()
+    d = A.shape[0]
+    for k in range(d):
+        A[k, k] += mu
+    for k in range(d):
+        pivot = 1.0 / A[k, k]
+        row = A[k] * pivot
+        row[k] = pivot
+        for i in range(d):
+            if i != k:
+                factor = A[i, k]
+                A[i, k] = 0.0
+                for j in range(d):
+                    A[i, j] -= factor * row[j]
+        A[k] = row
+    for i in range(d):
+        for j in range(i):
+            A[i, j] = A[j, i] = 0.5 * (A[i, j] + A[j, i])
+    return A
+
+
 @exact
 def advance(
     double: Any, single: Any, n: int, width: float, theta: Any, data: Any, linear: Any, mu: float,

@@ -87,19 +87,10 @@ class MarginRisk:
 
     def __init__(self, shard: Shard, loss: MarginLoss, beside: int = 0) -> None:
         self.shard = shard
+        self.n, self.d = shard.n, shard.d
         self.loss = loss
         self.passes = 0
         self.compiled = kernels.use_compiled(shard.X, loss, beside)
-
-    @property
-    def n(self) -> int:
-        """The number of records."""
-        return self.shard.n
-
-    @property
-    def d(self) -> int:
-        """The number of features."""
-        return self.shard.d
 
     def value(self, theta: Array) -> Array:
         """f(θ); (R, d) → (R,)."""

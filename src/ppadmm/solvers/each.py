@@ -100,7 +100,7 @@ def _metrics(sub: Subproblem, risks: Sequence[MarginRisk], start: Warm) -> Metri
     made = np.empty((len(risks), *sub.linear.shape[1:], sub.linear.shape[1]))
     for k, risk in enumerate(risks):
         mu, point = float(sub.mu[k]), start.point[k]
-        made[k] = single.metric(risk, _one(kept, k), point, mu)
+        made[k] = single.metric(risk, _one(kept, k), point, mu, compiled().inverse)
     return Metrics(sub.mu, made)
 
 

@@ -4,6 +4,7 @@ The metric is the inverse Hessian itself (d × d), corrected by every step (BFGS
 to round: rounds change only the linear term, so that what was learnt stays true nearby.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, sqrt
 from typing import Any, NamedTuple
@@ -15,6 +16,9 @@ from ppadmm.problem.risk import Risk, Subproblem
 from ppadmm.solvers import base
 from ppadmm.solvers.base import Solution, Warm
 from ppadmm.typing import Array, Rows
+
+Invert = Callable[[Array, float], Array]
+"""(matrix + μI)⁻¹."""
 
 WIDEST = 400
 """Up to this many parameters correcting a d × d matrix costs little beside a pass."""
@@ -129,7 +133,7 @@ def solve(sub: Subproblem, start: Warm, tolerance: float) -> Solution:
     raise SolverError(base.not_certified(tolerance, _norm(task.gradient(at))))
 
 
-def metric(risk: Risk, memory: Any, point: Array, mu: float) -> Array:
+def metric(risk: Risk, memory: Any, point: Array, mu: float, invert: Invert | None = None) -> Array:
     """Last round's W, moved to this round's μ, or the inverse Hessian at the start.
 
     Where the loss is flat there (hinges), the inverse of the bound c₁ZᵀZ/n + μI.
@@ -140,7 +144,7 @@ def metric(risk: Risk, memory: Any, point: Array, mu: float) -> Array:
     hessian = risk.hessian(point, single=True)
     if not np.trace(hessian) > FLAT * bend:
         hessian = bend * risk.gram
-    return _inverse(hessian, mu)
+    return (invert or _inverse)(hessian, mu)
 
 
 def _advance(task: Task, at: At, W: Array, steps: int) -> At:
