@@ -86,7 +86,7 @@ def rounds(spec, count):
     found, prepared = {}, prepare(replace(spec, rounds=count))
     for name, engine in (("local", None), ("actors", actors.run)):
         ends = []
-        run(prepared, lambda done, of, ends=ends: ends.append(time.perf_counter()), engine)
+        run(prepared, lambda done, of, ends=ends: ends.append(time.perf_counter()), engine=engine)
         found[name] = statistics.median(np.diff(ends))
     return found
 
