@@ -198,6 +198,8 @@ def test_sites_whose_noise_drowns_the_others_are_named(ppadmm):
     assert "Hint: The noise of agent 2 (4 records) drowns what the others learn" in told.out
     (hint,) = ppadmm(*run, "--records", "110,110,4", "--json").json["hints"]
     assert "13 times less noise" in hint
+    ppadmm(*run, "--records", "110,110,4", "--out", "drowned")
+    assert f"Hint.</strong> {hint}" in Path("drowned/report.html").read_text()
     assert ppadmm(*run, "--records", "80,80,60", "--json").json["hints"] == []
     few = ("--records", "110,110,4", "--algorithm")
     assert ppadmm(*run, *few, "non-private", "--json").json["hints"] == []

@@ -148,3 +148,4 @@ def test_numbers_too_large_for_a_certificate_are_refused_before_the_records_are_
     with pytest.raises(SolverError, match="rounding alone"):
         rule.propose(far, agent.desk)
     assert rule.site.risk.passes == before
+    assert not agent.ledgers[0].spent.counts, "public numbers say so, so nothing was paid"

@@ -120,8 +120,12 @@ class PerturbedMinimiser:
     def release(
         self, sub: Subproblem, solver: Solver, start: Warm, desk: Desk, place: Place
     ) -> tuple[Release, Warm]:
-        """Pay, draw b, solve, and add the second noise to the solution."""
+        """Pay, draw b, solve, and add the second noise to the solution.
+
+        What is beyond reach for the public terms alone is refused before it is paid for.
+        """
         self._require_convex(sub)
+        require_reachable(sub, self.beta)
         noise = desk.pay(self.charges)
         b = self._draw_linear(sub, noise, place)
         perturbed = Subproblem(sub.risk, sub.mu, sub.linear + b)

@@ -69,6 +69,12 @@ def compiled() -> Any:
     return importlib.import_module("ppadmm.problem.compiled")
 
 
+@cache
+def layout() -> Any:
+    """Import what lays records out for them."""
+    return importlib.import_module("ppadmm.problem.layout")
+
+
 def width_of(loss: Loss) -> float:
     """Return the width of a Huber hinge; 0 stands for the logistic loss."""
     return loss.width if isinstance(loss, HuberHinge) else 0.0
@@ -78,7 +84,7 @@ def hessian(X: Coded, y: Array, theta: Array, loss: MarginLoss, single: bool, ev
     """(1/n) Σ ℓ''(θᵀv)·vvᵀ over every k-th record; (d,) → (d, d)."""
     factors = (y * X.scale)[::every]
     margins = np.empty(len(factors))
-    compiled().margins(X.numeric, X.codes, factors, np.append(theta, 0.0), every, margins)
+    layout().margins(X.numeric, X.codes, factors, np.append(theta, 0.0), every, margins)
     return weighted_gram(X, loss.curvature(margins), single, every) / len(factors)
 
 
@@ -92,6 +98,6 @@ def weighted_gram(X: Coded, weights: Array, single: bool = False, every: int = 1
     block = np.empty((rows, X.d), np.float32 if single else np.float64)
     for start in range(0, len(factors), rows):
         some = block[: len(factors) - start]
-        compiled().write_out(X.numeric, X.codes, factors, start, every, some)
+        layout().write_out(X.numeric, X.codes, factors, start, every, some)
         gram += some.T @ some  # of a matrix with itself: half the work
     return gram

@@ -9,7 +9,7 @@ import numpy as np
 
 from ppadmm.data.coded import Coded, stack
 from ppadmm.data.shard import Shard
-from ppadmm.problem.kernels import compiled, width_of
+from ppadmm.problem.kernels import compiled, layout, width_of
 from ppadmm.problem.losses import Loss
 from ppadmm.typing import Array
 
@@ -55,7 +55,7 @@ class Joint(NamedTuple):
     def joined(self, column: Column, most: int, rows: int | None = None) -> "Joint | None":
         """Return the code with one more column, by the first `rows` records; None if too large."""
         codes = np.empty_like(self.codes[:rows])
-        size = compiled().join(
+        size = layout().join(
             self.codes[:rows], self.size, column.chosen[:rows], column.choices, most, codes
         )
         return None if size < 0 else Joint(codes, size, (*self.columns, column))
@@ -175,7 +175,7 @@ def _columns(X: Coded) -> tuple[list[Column], Any]:
     columns, rest = [], []
     for j, column in enumerate(np.ascontiguousarray(X.numeric.T)):
         found, chosen = np.empty(CHOICES_AT_MOST), np.empty(len(X), np.int64)
-        count = compiled().choices_of(column, found, chosen)
+        count = layout().choices_of(column, found, chosen)
         if count < 0:
             rest.append(j)
         else:
