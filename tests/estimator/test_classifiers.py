@@ -217,6 +217,12 @@ class TestWhatMakesAFitNotPrivate:
         assert model[-1].private_
 
 
+@pytest.mark.parametrize("seed", [None, 0])
+def test_every_agents_model_says_whether_it_is_private(xy, seed):
+    model = PrivateLogisticRegression(**SMALL, random_state=seed).fit(*xy)
+    assert [agent.private for agent in model.agents_] == [seed is None] * 3
+
+
 class TestTheSameRecordsAgain:
     def test_of_two_fits_at_once_one_is_refused(self, xy, monkeypatch):
         """Both look before either has trained; only one may show what it learnt."""

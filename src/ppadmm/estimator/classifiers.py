@@ -45,13 +45,17 @@ Seen: TypeAlias = tuple[Any, Callable[[], bytes]]
 
 @dataclass(frozen=True, eq=False)
 class AgentModel:
-    """What one agent ends up with from its own releases, and what it cost its records."""
+    """What one agent ends up with from its own releases, and what it cost its records.
+
+    Unless the fit is `private`, `epsilon` is no guarantee.
+    """
 
     name: str
     records: int
     coef: Array
     intercept: Array
     epsilon: float
+    private: bool
 
 
 class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -322,7 +326,7 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         names = ("all, pooled",) if pooled else prepared.scene.names
         sizes = (sum(prepared.scene.records),) if pooled else prepared.scene.records
         self.agents_ = tuple(
-            AgentModel(name, n, *self._encoder_.linear(theta), epsilon=bound)
+            AgentModel(name, n, *self._encoder_.linear(theta), bound, statement.private)
             for name, n, theta, bound in zip(
                 names, sizes, models, _epsilons(self._tallies, self.delta), strict=True
             )
