@@ -69,7 +69,7 @@ def test_pages_metrics_and_views_hold_released_values_only(algorithm, tmp_path, 
 
     def look(peer, part):
         texts = [live_page(peer, part, "2026-11-16T12:00:00+00:00")]
-        texts += [prometheus(peer.view()).decode(), view_json(peer).decode()]
+        texts += [prometheus(peer.view(), False).decode(), view_json(peer, part).decode()]
         with lock:
             shown.extend(texts)
 
@@ -86,6 +86,10 @@ def test_pages_metrics_and_views_hold_released_values_only(algorithm, tmp_path, 
     assert not (bare - released) & numbers
     assert "NOT PRIVATE" in shown[0]
     assert "the noise follows from the seed 3" in shown[0]
+    views = [json.loads(text) for text in shown if text.startswith("{")]
+    assert views
+    assert not any(view["private"] for view in views)
+    assert all("follows from the seed 3" in view["not_private_because"][0] for view in views)
 
 
 def test_the_view_on_a_terminal_names_rounds_neighbours_budget_and_who_is_waited_for(tmp_path):
@@ -109,12 +113,19 @@ def test_the_view_on_a_terminal_names_rounds_neighbours_budget_and_who_is_waited
 def test_metrics_are_in_the_text_format(tmp_path):
     sites = make_sites(tmp_path, n=3, rounds=3)
     texts = []
-    run_in_memory(sites, tmp_path / "state", lambda peer, _: texts.append(prometheus(peer.view())))
+
+    def look(peer, _):
+        texts.append(prometheus(peer.view(), private=len(texts) % 2 == 0).decode())
+
+    run_in_memory(sites, tmp_path / "state", look)
     sample = re.compile(
         r'ppadmm_[a-z_]+\{run="[0-9a-f]{12}",agent="\d"(,[a-z]+="\w+")?\} [\d.e+-]+'
     )
-    for line in texts[-1].decode().splitlines():
+    for line in texts[-1].splitlines():
         assert line.startswith(("# HELP ppadmm_", "# TYPE ppadmm_")) or sample.fullmatch(line), line
+    for k, text in enumerate(texts):
+        found = re.findall(r"^ppadmm_private\{.*\} (\d)$", text, re.MULTILINE)
+        assert found == [str(1 - k % 2)]
 
 
 def test_a_port_that_is_taken_is_named():

@@ -140,6 +140,15 @@ def test_a_reason_stays_short_however_many_hand_it_on(tmp_path):
     assert all(end.reason.startswith("'site 0' (agent 0) ended the run: ") for end in ends[1:])
 
 
+@pytest.mark.parametrize("reason", ["gone.\nPRIVATE: ε = 0.01", "\x1b[2Jgone", "gone\u202e"])
+def test_a_neighbours_reason_puts_no_line_into_the_statement_of_another(reason):
+    note = notes.Note(1, "1", 0.0, "0" * 64, "ended", reason=reason)
+    with pytest.raises(notes.ForeignError, match="its reason cannot be read"):
+        notes.decode(note.encode(key_of(1)))
+    sent = replace(note, reason=notes.one_line(reason))
+    assert notes.decode(sent.encode(key_of(1))).reason.isprintable()
+
+
 class Clock:
     """A clock that stands still."""
 

@@ -2,6 +2,7 @@ import ast
 import pickle
 import subprocess
 import sys
+import threading
 import warnings
 from pathlib import Path
 
@@ -28,7 +29,7 @@ import ppadmm
 from ppadmm import PrivacyWarning, PrivateLinearSVC, PrivateLogisticRegression
 from ppadmm.data import Categorical, Label, Numeric, Schema
 from ppadmm.errors import BudgetError, DataError, InputError
-from ppadmm.estimator import watch
+from ppadmm.estimator import classifiers, watch
 from ppadmm.privacy import Budget
 from ppadmm.privacy.sqlite_ledger import SqliteLedger
 
@@ -216,7 +217,38 @@ class TestWhatMakesAFitNotPrivate:
         assert model[-1].private_
 
 
+@pytest.mark.parametrize("seed", [None, 0])
+def test_every_agents_model_says_whether_it_is_private(xy, seed):
+    model = PrivateLogisticRegression(**SMALL, random_state=seed).fit(*xy)
+    assert [agent.private for agent in model.agents_] == [seed is None] * 3
+
+
 class TestTheSameRecordsAgain:
+    def test_of_two_fits_at_once_one_is_refused(self, xy, monkeypatch):
+        """Both look before either has trained; only one may show what it learnt."""
+        both, true, ends = threading.Barrier(2), classifiers.play, []
+
+        def play(*args, **options):
+            both.wait(30)
+            return true(*args, **options)
+
+        def fit():
+            try:
+                ends.append(PrivateLogisticRegression(**SMALL).fit(*xy).private_)
+            except BudgetError as error:
+                ends.append("trained on before" in str(error))
+                refused.append(error)
+
+        refused = []
+        monkeypatch.setattr(classifiers, "play", play)
+        threads = [threading.Thread(target=fit) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert ends == [True, True]
+        assert len(refused) == 1
+
     def test_a_second_fit_is_refused(self, xy):
         X, y = xy
         PrivateLogisticRegression(**SMALL).fit(X, y)

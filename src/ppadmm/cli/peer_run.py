@@ -254,10 +254,11 @@ class Watch:
         from ppadmm.reports.peer import live_page, view_json
 
         started, party = datetime.now(UTC).isoformat(timespec="seconds"), self._site.setting.party
+        private = not party.not_private_because
         pages = {
             "/": lambda: ("text/html; charset=utf-8", live_page(peer, party, started).encode()),
-            "/metrics": lambda: ("text/plain; version=0.0.4", prometheus(peer.view())),
-            "/view.json": lambda: ("application/json", view_json(peer)),
+            "/metrics": lambda: ("text/plain; version=0.0.4", prometheus(peer.view(), private)),
+            "/view.json": lambda: ("application/json", view_json(peer, party)),
         }
         return self._stack.enter_context(StatusPage(port, pages)).url
 
@@ -287,6 +288,7 @@ def _tell(result: "SiteResult", folder: Path, as_json: bool) -> None:
             "rounds": len(outcome.releases),
             "releases": result.releases,
             "private": result.statement.private,
+            "not_private_because": list(result.statement.not_private_because),
             "epsilon": result.statement.epsilon,
             "delta": result.statement.delta,
             "reason": outcome.reason,

@@ -5,8 +5,8 @@ from ppadmm.engines.peer_view import View
 PHASES = ("signing", "rounds", "ending", "ended")
 
 
-def prometheus(view: View) -> bytes:
-    """Return the text for one scrape."""
+def prometheus(view: View, private: bool) -> bytes:
+    """Return the text for one scrape; it says whether the run is `private`, as ε alone does not."""
     run = f'run="{view.run}",agent="{view.agent}"'
     lines: list[str] = []
 
@@ -23,6 +23,8 @@ def prometheus(view: View) -> bytes:
         *((f'phase="{phase}"', float(phase == view.phase)) for phase in PHASES))  # fmt: skip
     add("charged", "counter", "Releases paid for so far.", ("", view.charged))
     add("reserved", "gauge", "Releases that may be paid for.", ("", view.reserved))
+    add("private", "gauge", "1 if the run is private; at 0 its epsilon is no guarantee.",
+        ("", float(private)))  # fmt: skip
     add("epsilon", "gauge", "The most that the run may cost these records.", ("", view.epsilon))
     add("waiting_seconds", "gauge", "How long this site has been waiting.", ("", view.waiting))
     add("signatures", "gauge", "Signatures on the agreement.", ("", view.signatures))

@@ -83,6 +83,11 @@ class Note:
         return body + key.sign(body)
 
 
+def one_line(reason: str) -> str:
+    """Return a reason as a note may carry it: short, and without line ends or control codes."""
+    return "".join(c if c.isprintable() else " " for c in reason[:LONGEST_REASON])
+
+
 def decode(data: bytes) -> Note:
     """Return a note whose form holds; who wrote it is for `is_signed` to say."""
     if not HEAD.size + SIGNATURE < len(data) <= LONGEST:
@@ -136,6 +141,8 @@ def _require_texts(content: dict[str, Any]) -> None:
     ):
         text = content[name]
         _require(isinstance(text, str) and re.fullmatch(pattern, text) is not None, name)
+        # A reason goes into the statement and onto the terminal of whoever hears it.
+        _require(text.isprintable(), name)
 
 
 def _signatures(content: dict[str, Any]) -> dict[int, str]:

@@ -274,7 +274,7 @@ class Peer(Standing):
             signatures=self._signatures,
             finals=tuple(sorted(self._finals)),
             settled=self._settled,
-            reason=self.reason[: notes.LONGEST_REASON],
+            reason=notes.one_line(self.reason),
             agreement=asdict(self.agreement) if self.phase == "signing" else None,
         )
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MOST_KEPT = 10_000
 """Parameters up to which all that neighbours said is kept for the page."""
 
-TROUBLES = ("refused", "disagreement", "revoked", "ended")
+TROUBLES = ("not private", "refused", "disagreement", "revoked", "ended")
 
 log = logging.getLogger("ppadmm.peer")
 

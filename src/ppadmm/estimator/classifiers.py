@@ -45,13 +45,17 @@ Seen: TypeAlias = tuple[Any, Callable[[], bytes]]
 
 @dataclass(frozen=True, eq=False)
 class AgentModel:
-    """What one agent ends up with from its own releases, and what it cost its records."""
+    """What one agent ends up with from its own releases, and what it cost its records.
+
+    Unless the fit is `private`, `epsilon` is no guarantee.
+    """
 
     name: str
     records: int
     coef: Array
     intercept: Array
     epsilon: float
+    private: bool
 
 
 class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -276,18 +280,21 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             statement = statement_of(prepared, played)
             return played, replace(statement, private=False, not_private_because=reasons)
         prints = REGISTER.prints(records[0])
-        count, costs = REGISTER.earlier(prints)
-        if count and self.ledger is None and not self.accept_composition:
-            raise BudgetError(
-                f"{count} of these {len(prints)} records were trained on before in this process, "
-                "and ε adds up over fits; give ledger=FILE to keep the books, "
-                "accept_composition=True to go on, or random_state to simulate."
-            )
+        self._refuse_again(REGISTER.earlier(prints)[0], len(prints))
         played = self._play(prepared, records, ())
-        REGISTER.enter(prints, played.reserved)
+        count, costs = REGISTER.enter(prints, played.reserved)
+        self._refuse_again(count, len(prints))  # another thread was faster: nothing is shown
         statement = statement_of(prepared, played)
         note = _together([*costs, tuple(played.reserved)], self.delta) if costs else ()
         return played, replace(statement, caveats=(*note, *statement.caveats))
+
+    def _refuse_again(self, count: int, of: int) -> None:
+        if count and self.ledger is None and not self.accept_composition:
+            raise BudgetError(
+                f"{count} of these {of} records were trained on before in this process, "
+                "and ε adds up over fits; give ledger=FILE to keep the books, "
+                "accept_composition=True to go on, or random_state to simulate."
+            )
 
     def _play(self, prepared: Prepared, records: Seen, reasons: Sequence[str]) -> Played:
         """Run the agents, and charge the ledger if there is one; it refuses what has `reasons`."""
@@ -319,7 +326,7 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         names = ("all, pooled",) if pooled else prepared.scene.names
         sizes = (sum(prepared.scene.records),) if pooled else prepared.scene.records
         self.agents_ = tuple(
-            AgentModel(name, n, *self._encoder_.linear(theta), epsilon=bound)
+            AgentModel(name, n, *self._encoder_.linear(theta), bound, statement.private)
             for name, n, theta, bound in zip(
                 names, sizes, models, _epsilons(self._tallies, self.delta), strict=True
             )

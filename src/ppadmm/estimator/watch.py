@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from threading import Lock
 from types import FrameType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ from ppadmm.errors import BudgetError
 from ppadmm.privacy import Tally
 
 Prints = NDArray[np.uint64]
+Cost: TypeAlias = tuple[Tally, ...]
+Earlier: TypeAlias = tuple[int, list[Cost]]
 MAY_CALL = ("sklearn.base", "sklearn.pipeline", "sklearn.utils")
 SEARCH = (
     "fit was called by {module}: a search or a cross-validation trains on the same records many "
@@ -86,28 +88,35 @@ class Register:
     """
 
     key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
-    fits: list[tuple[Prints, tuple[Tally, ...]]] = field(default_factory=list)
+    fits: list[tuple[Prints, Cost]] = field(default_factory=list)
     lock: Any = field(default_factory=Lock, repr=False)
 
     def prints(self, X: Any) -> Prints:
         """Return 64 bits for every row (n,)."""
         return np.array([self._print(row) for row in _rows(X)], dtype=np.uint64)
 
-    def earlier(self, prints: Prints) -> tuple[int, list[tuple[Tally, ...]]]:
+    def earlier(self, prints: Prints) -> Earlier:
         """Return how many of the records were seen before, and what the fits on them cost."""
         with self.lock:
-            fits = [(np.isin(prints, seen), cost) for seen, cost in self.fits]
-        hit = [(found, cost) for found, cost in fits if found.any()]
-        count = int(np.logical_or.reduce([found for found, _ in hit]).sum()) if hit else 0
-        return count, [cost for _, cost in hit]
+            fits = list(self.fits)
+        return _among(prints, fits)
 
-    def enter(self, prints: Prints, cost: Sequence[Tally]) -> None:
-        """Remember a fit."""
+    def enter(self, prints: Prints, cost: Sequence[Tally]) -> Earlier:
+        """Remember a fit, and return the `earlier` ones: another thread's may have ended by now."""
         with self.lock:
+            fits = list(self.fits)
             self.fits.append((np.unique(prints), tuple(cost)))
+        return _among(prints, fits)
 
     def _print(self, row: bytes) -> int:
         return int.from_bytes(blake2b(row, digest_size=8, key=self.key).digest(), "little")
+
+
+def _among(prints: Prints, fits: Sequence[tuple[Prints, Cost]]) -> Earlier:
+    found = [(np.isin(prints, seen), cost) for seen, cost in fits]
+    hit = [(rows, cost) for rows, cost in found if rows.any()]
+    count = int(np.logical_or.reduce([rows for rows, _ in hit]).sum()) if hit else 0
+    return count, [cost for _, cost in hit]
 
 
 def _rows(X: Any) -> Iterator[bytes]:

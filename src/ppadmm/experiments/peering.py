@@ -75,7 +75,9 @@ def take_part(
 ) -> SiteResult:
     """Run a site's part to the end; `watch` gets the peer before it starts, to show it."""
     party, started = setting.party, datetime.now(UTC).isoformat(timespec="seconds")
-    rule = party.rule()
+    rule, tell = party.rule(), tell or Teller()
+    if party.not_private_because:
+        tell("not private", because=list(party.not_private_because))
     booked = _open_book(setting)
     if booked is None:
         agent = party.agent(rule, MemoryLedger())

@@ -6,6 +6,7 @@ from typing import Any
 from ppadmm import __version__
 from ppadmm.experiments.disclosure import FORMAT, KIND, UNTRIED
 from ppadmm.experiments.site import Party
+from ppadmm.experiments.verdict import own_warnings
 from ppadmm.privacy import Tally
 from ppadmm.privacy import accountant as accounting
 from ppadmm.privacy.curves import curves
@@ -48,7 +49,7 @@ def statement_of(party: Party, reserved: Tally, releases: int, ended: str = "") 
 
 def _warnings(party: Party, ended: str) -> list[str]:
     terms, n = party.agreement, party.records.n
-    found = [f"{ENDED}{ended}."] if ended else []
+    found = [*([f"{ENDED}{ended}."] if ended else []), *own_warnings(terms)]
     if n and terms.delta > 1.0 / n and terms.algorithm != "non-private":
         found.append(
             f"δ = {terms.delta:g} is above 1/n = {1.0 / n:.2g}: a mechanism with such a δ may "

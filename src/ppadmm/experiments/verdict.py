@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ppadmm.agreement import Agreement
 from ppadmm.algorithms import ALGORITHMS, STATISTICS, recipe_named
 from ppadmm.experiments.scene import strictest
 from ppadmm.experiments.spec import RunSpec
@@ -117,14 +118,14 @@ def _false_claim(who: str, claim: float, proven: float | None) -> str:
 
 
 def _warnings(prepared: "Prepared") -> list[str]:
-    return [*_own_warnings(prepared.spec), *_delta_warnings(prepared)]
+    return [*own_warnings(prepared.spec), *_delta_warnings(prepared)]
 
 
-def _own_warnings(spec: RunSpec) -> list[str]:
+def own_warnings(terms: RunSpec | Agreement) -> list[str]:
     """Name what did not come with ppadmm: nobody here has proved anything about it."""
-    chosen: list[tuple[Registry[Any], str]] = [(ALGORITHMS, spec.algorithm), (LOSSES, spec.loss)]
-    if spec.algorithm == "ipp":
-        chosen.append((STATISTICS, spec.speaking.statistic))
+    chosen: list[tuple[Registry[Any], str]] = [(ALGORITHMS, terms.algorithm), (LOSSES, terms.loss)]
+    if terms.algorithm == "ipp":
+        chosen.append((STATISTICS, terms.speaking.statistic))
     return [
         f"the {registry.kind} {name!r} is not part of ppadmm: the guarantee rests on what its "
         "author declares about it."

@@ -222,6 +222,8 @@ def live_page(peer: Peer, party: Party, started: str) -> str:
     return render(run, live=peer.view())
 
 
-def view_json(peer: Peer) -> bytes:
-    """Return the counters of a moment as JSON."""
-    return json.dumps(peer.view().to_dict(), allow_nan=False).encode() + b"\n"
+def view_json(peer: Peer, party: Party) -> bytes:
+    """Return the counters of a moment as JSON, and whether the run is private."""
+    reasons = list(party.not_private_because)
+    plain = {"private": not reasons, "not_private_because": reasons, **peer.view().to_dict()}
+    return json.dumps(plain, allow_nan=False).encode() + b"\n"

@@ -19,6 +19,7 @@ COVERED = (
     "epsilon_proven", "adjacency", "private", "not_private_because", "warnings", "hints", "agents",
     "graph", "records", "features", "parameters", "classes", "loss", "agent_names", "partition",
     "rounds", "eta", "beta", "releases", "noise", "ledger", "booked", "spec", "search", "statement",
+    "own",
 )  # fmt: skip
 """What of result.json is public or follows from releases; all the rest is a local diagnostic."""
 COVERED_OF_MODEL = (
