@@ -3,6 +3,7 @@
 import json
 import sys
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -108,17 +109,26 @@ def test_a_private_run_needs_a_ledger_with_a_budget(command, tmp_path):
     assert "No budget is granted for 'others'" in done.err
 
 
-def test_what_nothing_protects_does_not_leave(command, tmp_path):
-    for algorithm in ("non-private", "m-admm"):
-        sites = make_sites(tmp_path / algorithm, n=2, graph="complete", algorithm=algorithm)
-        done = command("peer", "run", sites.files[0], "--wait", 0.5)
-        assert done.code == 4
-        assert "so nothing may leave this site" in done.err
-    sites = make_sites(tmp_path / "draft", n=2, graph="complete")
-    schema = sites.files[0].parent / "schema.toml"
-    schema.write_text(schema.read_text().replace("confirmed = true", "confirmed = false"))
+@pytest.mark.parametrize("case", ["non-private", "m-admm", "a draft of a schema"])
+def test_what_nothing_protects_does_not_leave(case, command, tmp_path, monkeypatch):
+    terms = {"algorithm": case}
+    if "draft" in case:
+        monkeypatch.setattr("sites.SCHEMA", replace(SCHEMA, confirmed=False))
+        terms = {}
+    sites = make_sites(tmp_path, n=2, graph="complete", **terms)
     done = command("peer", "run", sites.files[0], "--wait", 0.5)
-    assert done.code in (3, 4)
+    assert done.code == 4, done.err
+    assert "so nothing may leave this site" in done.err
+    assert not sites.books(0).runs
+
+
+def test_a_schema_that_was_not_agreed_on_is_refused(command, tmp_path):
+    sites = make_sites(tmp_path, n=2, graph="complete")
+    schema = sites.files[0].parent / "schema.toml"
+    schema.write_text(replace(SCHEMA, confirmed=False).to_toml())
+    done = command("peer", "run", sites.files[0], "--wait", 0.5)
+    assert done.code == 3
+    assert "take the schema file that all agreed on" in done.err
     assert not sites.books(0).runs
 
 
@@ -178,7 +188,6 @@ class TestChecking:
     def test_another_agreement_version_and_clock(self, command, tmp_path, monkeypatch):
         """The other side is a check, too, in this process, with terms and a clock of its own."""
         import threading
-        from dataclasses import replace
 
         from ppadmm.engines import peer_check
         from ppadmm.engines.zenoh_transport import ZenohTransport

@@ -230,3 +230,5 @@ def test_a_ledger_with_a_budget_lets_the_run_through():
         ledger.reserve(agent.algorithm.reserved[0])
         agent.desk = Desk((ledger,), agent.desk.source)
     local.run(agents)
+    for agent in agents:
+        assert 0 < epsilon(agent.ledgers[0].spent, 1e-5).epsilon <= 1.0

@@ -1,6 +1,5 @@
 """What a peer shows while it runs: nothing that was computed from records without noise."""
 
-import json
 import re
 import threading
 
@@ -121,8 +120,11 @@ def test_metrics_are_in_the_text_format(tmp_path):
     sample = re.compile(
         r'ppadmm_[a-z_]+\{run="[0-9a-f]{12}",agent="\d"(,[a-z]+="\w+")?\} [\d.e+-]+'
     )
-    for line in texts[-1].splitlines():
+    lines = texts[-1].splitlines()
+    for line in lines:
         assert line.startswith(("# HELP ppadmm_", "# TYPE ppadmm_")) or sample.fullmatch(line), line
+    told = {line.split()[2] for line in lines if line.startswith("# TYPE")}
+    assert told == {line.partition("{")[0] for line in lines if line[0] != "#"} != set()
     for k, text in enumerate(texts):
         found = re.findall(r"^ppadmm_private\{.*\} (\d)$", text, re.MULTILINE)
         assert found == [str(1 - k % 2)]
@@ -135,4 +137,5 @@ def test_a_port_that_is_taken_is_named():
         port = int(page.url.rpartition(":")[2].strip("/"))
         with pytest.raises(InputError, match=f"cannot have port {port}"):
             StatusPage(port, {})
-    assert json.dumps(page.url)
+    with StatusPage(port, {}) as again:
+        assert again.url == page.url

@@ -2,8 +2,8 @@
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from signed import KEY, OTHER, certificate, statement
 from small_runs import resigned
-from test_certificates import KEY, OTHER, certificate, statement
 
 from ppadmm.errors import CertificateError
 from ppadmm.privacy import keys

@@ -1,11 +1,14 @@
-"""The words of a statement: no ε is spelt smaller than it is."""
+"""The words of a statement: no ε is spelt smaller than it is, and no large δ goes unnoticed."""
 
 from dataclasses import replace
 
 import pytest
 from small_runs import finished
 
-from ppadmm.privacy.statement import rounded_up
+from ppadmm.data import load
+from ppadmm.experiments.spec import RunSpec
+from ppadmm.experiments.train import train
+from ppadmm.privacy.statement import delta_warnings, rounded_up
 
 
 @pytest.mark.parametrize(
@@ -32,3 +35,22 @@ def test_the_headline_says_no_less_than_is_proven():
     more = replace(said, epsilon=1.0004, epsilons=(1.0004,))
     assert more.text().startswith("PRIVATE: ε = 1.001 at δ = 1e-06")
     assert "at the sum of their δ" in more.text()
+
+
+def test_a_delta_above_one_in_n_is_warned_of():
+    assert delta_warnings(0.01, 100) == delta_warnings(0.01, 0) == []
+    (said,) = delta_warnings(0.01, 101)
+    assert said.startswith("δ = 0.01 is above 1/n = 0.0099: ")
+
+
+@pytest.mark.parametrize(("algorithm", "warned"), [("one-shot", True), ("non-private", False)])
+def test_a_run_warns_of_its_largest_part(algorithm, warned):
+    """δ = 0.03 is below 1/20 and above 1/50: agent 0 may lose a record."""
+    data = replace(load("synthetic"), table=None)
+    data = replace(data, X=data.X[:90], y=data.y[:90], train_records=70)
+    spec = RunSpec(
+        algorithm=algorithm, agents=2, graph="complete", rounds=1, epsilon=5.0, delta=0.03,
+        records=(50, 20),
+    )  # fmt: skip
+    said = [each for each in train(spec, data=data).statement.warnings if "above 1/n" in each]
+    assert [each.partition(":")[0] for each in said] == ["δ = 0.03 is above 1/n = 0.02"] * warned

@@ -1,4 +1,4 @@
-"""`ppadmm peer run, check, router`: a site's part in a run over a network."""
+"""`ppadmm peer run` and `peer router`: a site's part in a run over a network."""
 
 import sys
 from collections.abc import Collection, Iterator

@@ -11,7 +11,6 @@ import sys
 import threading
 from collections import Counter
 from contextlib import AbstractContextManager
-from types import TracebackType
 
 from ppadmm.engines.zenoh_session import show_zenoh_log
 
@@ -62,12 +61,7 @@ class ZenohLog(AbstractContextManager["ZenohLog"]):
         show_zenoh_log("warn")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Give standard output back."""
         os.dup2(self._before, STANDARD_OUTPUT)
         os.close(self._before)

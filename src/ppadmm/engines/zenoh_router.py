@@ -1,7 +1,6 @@
 """A meeting point for sites that can only dial out (docs/transport.md)."""
 
 from collections.abc import Iterable
-from types import TracebackType
 from typing import Any
 
 from ppadmm.engines.zenoh_session import Strangers, direct, open_session
@@ -27,12 +26,7 @@ class Router:
         self._links = listen(direct(self._strangers.notice), history=True)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End all links."""
         self._session.close()
 

@@ -11,7 +11,7 @@ from ppadmm.privacy import Tally
 from ppadmm.privacy import accountant as accounting
 from ppadmm.privacy.curves import curves
 from ppadmm.privacy.record import to_plain
-from ppadmm.privacy.statement import CAVEATS, UNITS, Statement, finite_or_none
+from ppadmm.privacy.statement import CAVEATS, UNITS, Statement, delta_warnings, finite_or_none
 from ppadmm.privacy.together import ENDED
 
 PUBLIC = (
@@ -48,13 +48,10 @@ def statement_of(party: Party, reserved: Tally, releases: int, ended: str = "") 
 
 
 def _warnings(party: Party, ended: str) -> list[str]:
-    terms, n = party.agreement, party.records.n
+    terms = party.agreement
     found = [*([f"{ENDED}{ended}."] if ended else []), *own_warnings(terms)]
-    if n and terms.delta > 1.0 / n and terms.algorithm != "non-private":
-        found.append(
-            f"δ = {terms.delta:g} is above 1/n = {1.0 / n:.2g}: a mechanism with such a δ may "
-            "publish a whole record; choose δ well below 1/n."
-        )
+    if terms.algorithm != "non-private":
+        found += delta_warnings(terms.delta, party.records.n)
     return found
 
 

@@ -15,6 +15,7 @@ from ppadmm.privacy.statement import (
     UNCONFIRMED,
     UNITS,
     Statement,
+    delta_warnings,
     finite_or_none,
     worst,
 )
@@ -135,10 +136,6 @@ def own_warnings(terms: RunSpec | Agreement) -> list[str]:
 
 
 def _delta_warnings(prepared: "Prepared") -> list[str]:
-    spec, least = prepared.spec, min(part.n for part in prepared.scene.shards)
-    if spec.algorithm == "non-private" or spec.delta <= 1.0 / least:
+    if prepared.spec.algorithm == "non-private":
         return []
-    return [
-        f"δ = {spec.delta:g} is above 1/n = {1.0 / least:.2g}: a mechanism with such a δ may "
-        "publish a whole record; choose δ well below 1/n."
-    ]
+    return delta_warnings(prepared.spec.delta, max(part.n for part in prepared.scene.shards))

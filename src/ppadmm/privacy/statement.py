@@ -129,3 +129,13 @@ def rounded_up(epsilon: float) -> str:
 def finite_or_none(value: float) -> float | None:
     """Return a number that JSON can say."""
     return value if math.isfinite(value) else None
+
+
+def delta_warnings(delta: float, n: int) -> list[str]:
+    """Warn of δ > 1/n: publishing each of n records with probability δ is (0, δ)-private."""
+    if n * delta <= 1:
+        return []
+    return [
+        f"δ = {delta:g} is above 1/n = {1.0 / n:.2g}: a mechanism with such a δ may "
+        "publish a whole record; choose δ well below 1/n."
+    ]

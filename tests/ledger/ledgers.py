@@ -1,0 +1,44 @@
+"""A ledger with a grant, and one with runs in it."""
+
+import sqlite3
+
+import numpy as np
+
+from ppadmm.privacy import Approximate, Budget, Charge, Gaussian
+from ppadmm.privacy.ledger import Sent
+from ppadmm.privacy.sqlite_ledger import SqliteLedger
+
+GRANT = Budget(1.0, 1e-6)
+ONE = Charge((Gaussian(0.05), Approximate(1e-20)))
+AGENTS = [(0, ((ONE, 2),)), (1, ((ONE, 1),))]
+SENT = Sent(np.array([1.5, -0.0]), np.array([2.0, 1e-300]), True)
+
+
+def granted(tmp_path):
+    """A ledger with a budget for people."""
+    with SqliteLedger.create(tmp_path / "a.ledger", "owner") as made:
+        made.grant("people", GRANT, by="officer", note="first study")
+        yield made
+
+
+def filled(ledger):
+    """A ledger with a finished run, one that is not, and its path."""
+    for end in (True, False):
+        run = ledger.reserve_run("people", b"records", "spec", AGENTS)
+        for number, times in ((0, 2), (1, 1)):
+            book = run.agent(number)
+            for round_ in range(times):
+                assert book.past(round_) is None
+                book.charge(ONE)
+                book.record(SENT)
+        if end:
+            run.end()
+        run.close()
+    return ledger.path
+
+
+def rows_of(path):
+    with sqlite3.connect(path) as db:
+        found = db.execute("SELECT seq, body, hash FROM entries ORDER BY seq").fetchall()
+    db.close()
+    return found
