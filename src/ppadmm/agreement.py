@@ -7,7 +7,7 @@ of another run, or of the same run under other terms, is refused by its very nam
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from ppadmm import checks
@@ -133,6 +133,12 @@ class Agreement:
         known = {field.name for field in fields(cls)}
         if unknown := sorted(set(content) - known):
             raise InputError(f"The agreement has an unknown entry {unknown[0]!r}; remove it.")
+        needed = [field.name for field in fields(cls) if field.default is MISSING]
+        if lacking := [repr(name) for name in needed if name not in content]:
+            raise InputError(
+                f"The agreement lacks {', '.join(lacking)}; take the file that ppadmm peer agree "
+                "wrote."
+            )
         try:
             values = dict(content)
             values["parties"] = tuple(Party(**party) for party in values.get("parties", ()))

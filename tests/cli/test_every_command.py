@@ -1,5 +1,6 @@
 """What all commands share: help with an example, --json, exit codes, errors, completion."""
 
+import errno
 import json
 import os
 import re
@@ -136,6 +137,33 @@ class TestErrors:
         assert outcome.code == 70
         assert "Error: KeyError: 'nothing'. This is a fault of ppadmm" in outcome.err
         assert ("Traceback" in outcome.err) is debug
+
+    def test_what_the_system_refuses_has_a_way_out(self, command):
+        Path("a").write_text("")
+        outcome = command("key", "new", "a/b")
+        assert outcome.code == 2
+        assert outcome.err == (
+            "Error: Cannot use 'a/b': Not a directory; name another or mend its permissions.\n"
+        )
+
+    def test_output_that_cannot_be_written_is_no_file_called_none(self, command, monkeypatch):
+        def full(_):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(doctor, "examine", full)
+        outcome = command("doctor")
+        assert outcome.code == 2
+        assert "No space left on device; see where the output goes" in outcome.err
+        assert "None" not in outcome.err
+
+    def test_ctrl_c_is_never_silent(self, command, monkeypatch):
+        def interrupt(_):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(doctor, "examine", interrupt)
+        outcome = command("doctor")
+        assert outcome.code == 130
+        assert outcome.err == "Error: Interrupted; the command did not end, so run it again.\n"
 
     def test_debug_is_in_the_help(self, command):
         assert "--debug" in command("--help").out

@@ -109,6 +109,23 @@ def test_a_private_run_needs_a_ledger_with_a_budget(command, tmp_path):
     assert "No budget is granted for 'others'" in done.err
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("run", "--wait", "nan"), "Expected wait ≥ 0 seconds, got nan."),
+        (("run", "--wait", 1, "--status", 99999), "Expected status ≤ 65535, got 99999."),
+        (("check", "--seconds", "nan"), "Expected seconds to be a finite number, got nan."),
+    ],
+)
+def test_a_number_that_is_none_spends_nothing(command, tmp_path, words, sentence):
+    file = make_sites(tmp_path, n=2, graph="complete").files[0]
+    done = command("peer", words[0], file, *words[1:])
+    assert done.code == 2, done.err
+    assert sentence in done.err
+    with SqliteLedger.open(file.parent / "site.ledger") as ledger:
+        assert ledger.spent("records") == 0.0
+
+
 @pytest.mark.parametrize("case", ["non-private", "m-admm", "a draft of a schema"])
 def test_what_nothing_protects_does_not_leave(case, command, tmp_path, monkeypatch):
     terms = {"algorithm": case}

@@ -147,3 +147,24 @@ def test_an_interrupt_writes_nothing(ppadmm, monkeypatch):
     monkeypatch.setattr("ppadmm.engines.local.run", interrupt)
     refused(ppadmm(*private("--out", "one")), 130, "Interrupted; nothing was written")
     assert not Path("one").exists()
+
+
+def test_an_interrupted_run_with_a_ledger_is_said_to_be_there(ppadmm, monkeypatch):
+    from ppadmm.engines import local
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    assert ppadmm("ledger", "new", "a.ledger", "--owner", "me").code == 0
+    grant = ("--epsilon", "5", "--delta", "1e-3")
+    assert ppadmm("ledger", "grant", "a.ledger", "people", *grant).code == 0
+    booked = private("--out", "one", "--ledger", "a.ledger", "--dataset", "people")
+    with monkeypatch.context() as patch:
+        patch.setattr(local, "_deliver", interrupt)  # after the first charges and releases
+        refused(ppadmm(*booked), 130, "stays in 'a.ledger'; the same command with --resume goes on")
+    assert not Path("one").exists()
+    shown = ppadmm("ledger", "show", "a.ledger")
+    assert "not finished" in shown.out
+    outcome = ppadmm(*booked, "--resume")
+    assert outcome.code == 0, outcome.err
+    assert ppadmm("ledger", "verify", "a.ledger").code == 0

@@ -279,6 +279,12 @@ def test_malformed_schema_files_are_explained(tmp_path, old, new, message):
         Schema.from_toml(tmp_path / "s.toml")
 
 
+def test_what_is_wrong_in_a_schema_file_is_said_with_its_name(tmp_path):
+    (tmp_path / "empty.toml").write_text("")
+    with pytest.raises(DataError, match=r"empty\.toml': In the schema, columns, label is missing"):
+        Schema.from_toml(tmp_path / "empty.toml")
+
+
 def test_an_absent_or_binary_schema_file_is_explained(tmp_path):
     with pytest.raises(DataError, match="no schema file"):
         Schema.from_toml(tmp_path / "none.toml")

@@ -132,5 +132,5 @@ def test_unknown_and_missing_entries_are_named():
     plain = asdict(AGREED)
     with pytest.raises(InputError, match="unknown entry 'round'"):
         Agreement.from_dict({**plain, "round": 3})
-    with pytest.raises(InputError, match="'eta'"):
+    with pytest.raises(InputError, match="lacks 'eta'; take the file that"):
         Agreement.from_dict({name: value for name, value in plain.items() if name != "eta"})

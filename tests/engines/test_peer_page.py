@@ -1,5 +1,6 @@
 """What a peer shows while it runs: nothing that was computed from records without noise."""
 
+import json
 import re
 import threading
 

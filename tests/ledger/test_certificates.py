@@ -71,6 +71,11 @@ class TestBytes:
         with pytest.raises(CertificateError, match="canonical form"):
             check(b"[" * 200_000 + b"\n")
 
+    @pytest.mark.parametrize("other", [b"<html></html>", b'{"private": true}\n', b""])
+    def test_another_file_is_refused_with_the_way_to_a_certificate(self, other):
+        with pytest.raises(CertificateError, match="ppadmm certify makes one of a run"):
+            check(other)
+
     def test_another_key_is_not_trusted(self):
         with pytest.raises(CertificateError, match="none of those given"):
             check(certificate(), [keys.public_key(OTHER)])

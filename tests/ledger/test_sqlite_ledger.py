@@ -67,6 +67,9 @@ class TestEntries:
     def test_other_files_are_refused_and_left_alone(self, tmp_path):
         with pytest.raises(LedgerError, match="There is no ledger"):
             SqliteLedger.open(tmp_path / "none")
+        for reader in (SqliteLedger.open, read_rows):
+            with pytest.raises(LedgerError, match="is a folder, not a ledger"):
+                reader(tmp_path)
         text = tmp_path / "text"
         text.write_text("no database " * 200)
         with pytest.raises(LedgerError, match="damaged"):

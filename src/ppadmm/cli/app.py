@@ -9,6 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from ppadmm import __version__
+from ppadmm.cli.common import InterruptedRunError
 from ppadmm.errors import InputError, PpadmmError
 
 DEBUG = "--debug"
@@ -57,6 +58,10 @@ def main() -> None:
     debug = DEBUG in sys.argv[1:]
     try:
         app([word for word in sys.argv[1:] if word != DEBUG], prog_name="ppadmm")
+    except SystemExit as end:
+        if end.code == InterruptedRunError.exit_code:  # Typer's own way, which says nothing
+            _fail(InterruptedRunError("Interrupted; the command did not end, so run it again."))
+        raise
     except Exception as error:
         if debug:
             traceback.print_exception(error)
@@ -68,11 +73,19 @@ def _known(error: Exception) -> PpadmmError:
     if isinstance(error, PpadmmError):
         return error
     if isinstance(error, OSError):
-        return InputError(f"{error.strerror or error}: {error.filename!r}.")
+        return InputError(_refused(error))
     return InternalError(
         f"{type(error).__name__}: {error}. This is a fault of ppadmm, not of your input; please "
         f"report it with what the same command says with {DEBUG}."
     )
+
+
+def _refused(error: OSError) -> str:
+    """Say what the system refused; what has no file's name is the command's own output."""
+    why = error.strerror or str(error)
+    if error.filename is None:
+        return f"The system refused to go on: {why}; see where the output goes, and try again."
+    return f"Cannot use {str(error.filename)!r}: {why}; name another or mend its permissions."
 
 
 def _print_any_letter() -> None:

@@ -149,6 +149,16 @@ def size(name: str, text: str) -> int:
     return int(float(number) * (1024 if binary else 1000) ** " KMGT".index(prefix or " "))
 
 
+def kept_by(booking: "Booking | None") -> str:
+    """Return what Ctrl-C leaves of a run: with a ledger, all that was charged and released."""
+    if booking is None:
+        return "nothing was written"
+    return (
+        f"no results were written, and what the run was charged stays in {str(booking.ledger)!r}; "
+        "the same command with --resume goes on without paying again"
+    )
+
+
 @contextmanager
 def interruptible(kept: str = "nothing was written") -> Iterator[None]:
     """Turn Ctrl-C into an error of ours: Typer has its own, silent way with it."""

@@ -37,10 +37,11 @@ def check(
 
     Example: ppadmm peer check hospital-a/peer.toml
     """
+    from ppadmm import checks
     from ppadmm.engines.peer_file import PeerFile
 
     with interruptible():
-        rows = _look(PeerFile.load(file), seconds)
+        rows = _look(PeerFile.load(file), checks.positive("seconds", seconds))
     problems = [row for row in rows if row.problem]
     if as_json:
         show({"ok": not problems, "found": [vars(row) for row in rows]})

@@ -18,6 +18,7 @@ from ppadmm.cli.common import (
     completed,
     counts,
     interruptible,
+    kept_by,
     no_address,
     numbers,
     progress,
@@ -252,14 +253,14 @@ def train(
     tested = {"releases": releases, "statistic": statistic, "test": test, "share": test_share,
               "level": level}  # fmt: skip
     agents_or_column(agents, partition)
-    with interruptible():
+    booking = booking_of(ledger, dataset, resume)
+    with interruptible(kept_by(booking)):
         each = {
             "epsilons": None if epsilons is None else numbers("epsilons", epsilons),
             "records": None if records is None else counts("records", records),
             "memory": None if memory is None else size("memory", memory),
         }
         spec = RunSpec.of(preset, speaking=_speaking(tested), **given, **each)
-        booking = booking_of(ledger, dataset, resume)
         placed = _engine(engine, ray_address, checkpoints)
         save = _is_saved(out, no_save, as_json)
         track = None if mlflow is None else tracking.MLflowCallback(mlflow)

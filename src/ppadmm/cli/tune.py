@@ -13,6 +13,7 @@ from ppadmm.cli.common import (
     Resume,
     booking_of,
     interruptible,
+    kept_by,
     numbers,
     progress,
     show,
@@ -74,7 +75,8 @@ def tune(
     from ppadmm.reports.files import require_new, write_run
     from ppadmm.reports.tune import tune_text
 
-    with interruptible():
+    booking = booking_of(ledger, dataset, resume)
+    with interruptible(kept_by(booking)):
         spec = RunSpec.of(
             data=data, algorithm=algorithm, epsilon=epsilon, delta=delta, label=label,
             schema=schema, data_dir=data_dir, agents=agents, graph=graph, rounds=rounds, seed=seed,
@@ -88,7 +90,7 @@ def tune(
                 numbers("regularisations", regularisations) if regularisations else (),
                 how,
                 on_run=report,
-                booking=booking_of(ledger, dataset, resume),
+                booking=booking,
             )
         if out is not None:
             write_run(found.result, out)

@@ -316,7 +316,10 @@ class Schema:
             raise DataError(f"There is no schema file {str(path)!r}.") from None
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise DataError(f"Cannot read the schema file {str(path)!r}: {error}.") from None
-        return cls.from_dict(content)
+        try:
+            return cls.from_dict(content)
+        except DataError as error:
+            raise DataError(f"Schema file {str(path)!r}: {error}") from None
 
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical JSON: organisations compare it before they start."""

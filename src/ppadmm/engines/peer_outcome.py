@@ -29,6 +29,10 @@ class Pace:
     grace: float = 3.0
     wait: float = float("inf")
 
+    def __post_init__(self) -> None:
+        if not self.wait >= 0:  # NaN would wait for ever
+            raise InputError(f"Expected wait ≥ 0 seconds, got {self.wait}.")
+
 
 @dataclass(frozen=True)
 class Outcome:

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from ppadmm import checks
 from ppadmm.errors import InputError
 
 HERE = "127.0.0.1"
@@ -21,6 +22,7 @@ class StatusPage:
     """Serves `pages` by path while the block lasts; port 0 takes any that is free."""
 
     def __init__(self, port: int, pages: Mapping[str, Page]) -> None:
+        checks.count("status", port, at_least=0, at_most=65535)
         try:
             self._server = ThreadingHTTPServer((HERE, port), _handler(pages))
         except OSError as error:

@@ -92,7 +92,9 @@ def read_certificate(data: bytes) -> Plain:
         _require_signed(value)
         require_shape("certificate", value)
     except ValueError as error:
-        raise CertificateError(f"It is no certificate in canonical form: {error}.") from None
+        raise CertificateError(
+            f"It is no certificate in canonical form: {error}; ppadmm certify makes one of a run."
+        ) from None
     body: Plain = value["certificate"]
     return body
 

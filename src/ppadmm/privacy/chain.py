@@ -14,7 +14,7 @@ from ppadmm.privacy import accountant, canonical, recompute
 from ppadmm.privacy.accounts import cost
 from ppadmm.privacy.books import Body, Books, Refused, Run
 from ppadmm.privacy.filters import rule_of
-from ppadmm.privacy.ledger_files import connect_to_read, spoken
+from ppadmm.privacy.ledger_files import connect_to_read, require_file, spoken
 from ppadmm.privacy.record import to_plain
 
 GENESIS = "0" * 64
@@ -70,8 +70,7 @@ def _require_link(head: Head, row: Row) -> None:
 
 def read_rows(path: Path) -> list[Row]:
     """Read all entries of a ledger file without writing to it."""
-    if not path.is_file():
-        raise LedgerError(f"There is no ledger {str(path)!r}.")
+    require_file(path)
     with spoken(path), closing(connect_to_read(path)) as db:
         rows = [Row(*row) for row in db.execute(ALL)]
         orphan = db.execute(ORPHAN).fetchone()[0]

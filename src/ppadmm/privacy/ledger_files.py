@@ -41,11 +41,21 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
         db = sqlite3.connect(f"{uri}?immutable=1", uri=True)
     try:
         if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
-            raise LedgerError(f"{str(path)!r} is not a ledger of ppadmm.")
+            raise LedgerError(f"{str(path)!r} is not a ledger of ppadmm; name another file.")
     except BaseException:
         db.close()
         raise
     return db
+
+
+def require_file(path: Path) -> None:
+    """Refuse a path where no ledger can be, and say what is there instead."""
+    if path.is_dir():
+        raise LedgerError(f"{str(path)!r} is a folder, not a ledger; name the file in it.")
+    if not path.is_file():
+        raise LedgerError(
+            f"There is no ledger {str(path)!r}; make one with: ppadmm ledger new {path}"
+        )
 
 
 def reserve_name(path: Path) -> None:

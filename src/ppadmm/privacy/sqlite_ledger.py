@@ -24,6 +24,7 @@ from ppadmm.privacy.ledger_files import (
     APPLICATION,
     connect,
     connect_to_read,
+    require_file,
     reserve_name,
     spoken,
 )
@@ -59,10 +60,7 @@ class SqliteLedger(ChainFile):
     @classmethod
     def open(cls, path: Path) -> "SqliteLedger":
         """Open a ledger to write to; one that does not verify is refused."""
-        if not path.is_file():
-            raise LedgerError(
-                f"There is no ledger {str(path)!r}; make one with: ppadmm ledger new {path}"
-            )
+        require_file(path)
         with spoken(path):
             connect_to_read(path).close()
         ledger = cls(path, connect(path))
