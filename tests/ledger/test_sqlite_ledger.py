@@ -31,6 +31,7 @@ from ppadmm.privacy.chain import GENESIS, read_rows, verify
 from ppadmm.privacy.filters import best_order, filtered
 from ppadmm.privacy.gaussian import gdp_ratio
 from ppadmm.privacy.ledger import Lost, Sent
+from ppadmm.privacy.ledger_files import lock
 from ppadmm.privacy.run_ledger import decode, encode
 from ppadmm.privacy.sqlite_ledger import SqliteLedger, commit
 from ppadmm.privacy.totals import MOST_SUMS, together
@@ -148,6 +149,10 @@ class TestEntries:
         with pytest.raises(LedgerError, match="not a ledger of ppadmm"):
             SqliteLedger.open(other)
         assert other.read_bytes() == before
+
+    def test_a_lock_that_cannot_be_made_is_explained(self, tmp_path):
+        with pytest.raises(LedgerError, match="needs a folder that can be written to"):
+            lock(tmp_path / "none" / "a.ledger", "ab")
 
     def test_a_copy_in_a_folder_that_cannot_be_written_is_read(self, full, ledger, tmp_path):
         ledger.close()
