@@ -13,6 +13,7 @@ from ppadmm.errors import BudgetError, InputError, LedgerError
 from ppadmm.privacy import canonical
 from ppadmm.privacy.chain import GENESIS, read_rows, verify
 from ppadmm.privacy.ledger import Lost
+from ppadmm.privacy.ledger_files import lock
 from ppadmm.privacy.run_ledger import decode, encode
 from ppadmm.privacy.sqlite_ledger import SqliteLedger, commit
 
@@ -82,6 +83,10 @@ class TestEntries:
         with pytest.raises(LedgerError, match="not a ledger of ppadmm"):
             SqliteLedger.open(other)
         assert other.read_bytes() == before
+
+    def test_a_lock_that_cannot_be_made_is_explained(self, tmp_path):
+        with pytest.raises(LedgerError, match="needs a folder that can be written to"):
+            lock(tmp_path / "none" / "a.ledger", "ab")
 
     def test_a_copy_in_a_folder_that_cannot_be_written_is_read(self, full, ledger, tmp_path):
         ledger.close()

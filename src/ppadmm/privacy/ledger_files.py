@@ -97,13 +97,18 @@ class Lock:
 def lock(ledger: Path, run: str) -> Lock:
     """Take the right to work on a run, or say that another process has it."""
     path = ledger.with_name(f"{ledger.name}-run-{run}")
-    db = sqlite3.connect(path, timeout=0.0, isolation_level=None)
+    db = None
     try:
+        db = sqlite3.connect(path, timeout=0.0, isolation_level=None)
         db.execute("BEGIN EXCLUSIVE")
     except sqlite3.OperationalError as error:
-        db.close()
+        if db is not None:
+            db.close()
         if "locked" not in str(error):
-            raise LedgerError(f"Cannot lock run {run} with {str(path)!r}: {error}.") from None
+            raise LedgerError(
+                f"Cannot lock run {run} with {str(path)!r}: {error}; a ledger needs a folder that "
+                "can be written to."
+            ) from None
         raise LedgerError(
             f"Another process is working on run {run} of {str(ledger)!r}; wait for it to end."
         ) from None
@@ -120,6 +125,9 @@ def spoken(path: Path) -> Iterator[None]:
             raise LedgerError(
                 f"Another process has been writing to {str(path)!r} for {WAIT:g} s; try again."
             ) from None
-        raise LedgerError(f"Cannot use the ledger {str(path)!r}: {error}.") from None
+        raise LedgerError(
+            f"Cannot use the ledger {str(path)!r}: {error}; a ledger that is written to needs a "
+            "file and a folder that can be."
+        ) from None
     except sqlite3.DatabaseError as error:
         raise LedgerError(f"The ledger {str(path)!r} is damaged: {error}.") from None
