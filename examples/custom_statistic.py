@@ -8,6 +8,7 @@ import numpy as np
 from ppadmm import RunSpec, train
 from ppadmm.algorithms import STATISTICS
 from ppadmm.algorithms.settings import Speaking
+from ppadmm.algorithms.statistics import GradientNorm
 from ppadmm.solvers import Warm
 
 
@@ -15,8 +16,8 @@ from ppadmm.solvers import Warm
 class LargestSlope:
     name = "largest-slope"
 
-    def sensitivity(self, step, n, lipschitz, mu):
-        return np.full_like(mu, step.sensitivity * (1.0 + 1e-9))  # room for rounding
+    def sensitivity(self, step, reach):
+        return GradientNorm().sensitivity(step, reach)  # s, with room for the rounding of ∇F
 
     def unit(self, sigma1, mu, d):
         return sigma1 * np.sqrt(2.0 * np.log(d + 1.0))  # the largest of d noises, roughly

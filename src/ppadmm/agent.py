@@ -11,10 +11,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ppadmm.algorithms import Algorithm, Heard
-from ppadmm.errors import ProtocolError
+from ppadmm.errors import OutOfBoundsError, ProtocolError
 from ppadmm.mechanisms import Desk, Release
 from ppadmm.noise import NoiseSource
 from ppadmm.privacy.ledger import Ledger, Lost, Past, Sent
+
+ROOM = 1.0 + 1e-9
+"""What a message may be beyond the radius: sums of values are rounded."""
 
 
 @dataclass(frozen=True)
@@ -155,8 +158,24 @@ class Agent:
                 f"Agent {self.number} expected values of shape {shape} from {message.agent}, "
                 f"got {message.heard.value.shape}."
             )
+        self._require_within(message)
         if message.round >= self.round:
             self._inbox.setdefault(message.round, {}).setdefault(message.agent, message.heard)
+
+    def _require_within(self, message: Message) -> None:
+        """Refuse values beyond the public radius R: ‖θ‖ ≤ R, and ‖S‖ ≤ (t+1)R after round t.
+
+        Honest agents keep to it (`Mechanism.radius`). What the proof says of a solve rests on it
+        (docs/privacy.md, section 5), so this comes before any record is touched.
+        """
+        most = self.algorithm.radius * ROOM
+        for values, times in ((message.heard.value, 1), (message.heard.total, message.round + 1)):
+            norms = np.sqrt(np.vecdot(values, values))
+            if not (norms <= times * most).all():
+                raise OutOfBoundsError(
+                    f"Agent {message.agent} sent values of norm {norms.max():.3g} in round "
+                    f"{message.round}; the terms of this run allow {(times * most).min():.3g}."
+                )
 
     def snapshot(self) -> Snapshot:
         """Return all that changes in the course of a run, but for the books."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ppadmm import checks
 from ppadmm.algorithms import ALGORITHMS, CALIBRATIONS, Settings
+from ppadmm.algorithms.defaults import BETA
 from ppadmm.algorithms.settings import HALF_THE_ROUNDS, MAX_ROUNDS, Speaking
 from ppadmm.errors import InputError
 from ppadmm.privacy import ADJACENCIES, Budget
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
         Ed25519PublicKey,
     )
 
-FORMAT = 1
-DOMAIN = b"ppadmm agreement 1\0"
+FORMAT = 2
+DOMAIN = b"ppadmm agreement 2\0"
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,8 @@ class Agreement:
     """The terms of one run. Party i is agent i; `edges` says who talks to whom.
 
     `nonce` tells runs under the same terms apart. `patience` is how many seconds a peer waits for a
-    silent neighbour before it ends the run.
+    silent neighbour before it ends the run. With a `pace` > 0 a message leaves that many seconds
+    after the last one that it waited for came, so that how long a solve took does not show.
     """
 
     parties: tuple[Party, ...]
@@ -75,16 +77,20 @@ class Agreement:
     loss: str = "logistic"
     multiclass: str = "auto"
     regularisation: float = 0.0
-    beta: float = 1e-8
+    beta: float = BETA
     calibration: str = "proven"
     adjacency: str = "replace-one"
     speaking: Speaking = HALF_THE_ROUNDS
     patience: float = 600.0
+    pace: float = 0.0
     format: int = FORMAT
 
     def __post_init__(self) -> None:
         if self.format != FORMAT:
-            raise InputError(f"The agreement has format {self.format!r}, this version reads 1.")
+            raise InputError(
+                f"The agreement has format {self.format!r}, this version reads {FORMAT}; draft it "
+                "anew with ppadmm peer agree."
+            )
         object.__setattr__(self, "parties", tuple(self.parties))
         object.__setattr__(self, "edges", self.graph.edges)
         self._check_parties()
@@ -92,8 +98,13 @@ class Agreement:
         checks.count("rounds", self.rounds, at_most=MAX_ROUNDS)
         for name in ("eta", "beta", "patience"):
             object.__setattr__(self, name, checks.positive(name, getattr(self, name)))
-        weight = checks.non_negative("regularisation", self.regularisation)
-        object.__setattr__(self, "regularisation", weight)
+        for name in ("regularisation", "pace"):
+            object.__setattr__(self, name, checks.non_negative(name, getattr(self, name)))
+        if not self.pace < self.patience / 2.0:
+            raise InputError(
+                f"A pace of {self.pace:g} s leaves no room in a patience of {self.patience:g} s; "
+                "choose a patience of more than twice the pace."
+            )
         object.__setattr__(self, "delta", checks.probability("delta", self.delta))
         checks.one_of("algorithm", self.algorithm, ALGORITHMS)
         checks.one_of("loss", self.loss, LOSSES)

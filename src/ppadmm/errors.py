@@ -6,15 +6,18 @@
     │   └── GraphError      ... a network
     ├── BudgetError         the privacy budget does not allow it
     │   └── InfeasibleError no amount of noise reaches the target with these settings
-    ├── SolverError         a residual could not be certified; nothing was released
+    ├── SolverError         a residual cannot be certified; nothing is released
     ├── ProtocolError       an agent was driven out of turn, or by a malformed message
     │   ├── ForeignError    ... bytes from a network that are not a message of this run
+    │   ├── OutOfBoundsError    ... a message of this run with numbers that its terms exclude
     │   └── DisagreementError   ... neighbours hold other terms than this site
     ├── WorkerError         a process that did part of the work is gone
     ├── LedgerError         a ledger is damaged, in use elsewhere, or none at all
     └── CertificateError    a certificate does not hold
 
-A `PrivacyWarning` says that what was asked for was done and may not be called private.
+A `PrivacyWarning` says that what was asked for was done and may not be called private, an
+`OverlapWarning` that records seem to be charged under two names. The latter follows from the
+records and is for their owner's eyes only.
 
 Messages are one sentence that names the value and the way out.
 """
@@ -55,7 +58,10 @@ class InfeasibleError(BudgetError):
 
 
 class SolverError(PpadmmError):
-    """A residual could not be certified; nothing was released."""
+    """A residual cannot be certified; nothing is released.
+
+    Raised before anything is paid for, from public numbers, or where no record is protected anyway.
+    """
 
     exit_code = 5
 
@@ -68,6 +74,10 @@ class ProtocolError(PpadmmError):
 
 class ForeignError(ProtocolError):
     """Bytes that arrived from elsewhere are not a message of this run; they change nothing."""
+
+
+class OutOfBoundsError(ProtocolError):
+    """A neighbour sent numbers that the terms of the run exclude; it does not keep to them."""
 
 
 class DisagreementError(ProtocolError):
@@ -102,3 +112,7 @@ class CertificateError(PpadmmError):
 
 class PrivacyWarning(UserWarning):
     """A result may not be called private, though nobody asked for that."""
+
+
+class OverlapWarning(UserWarning):
+    """Records that are charged under one name seem to be charged under another, too."""

@@ -15,6 +15,7 @@ from ppadmm.engines.agreement_file import load_agreement, save_agreement
 from ppadmm.engines.peer_file import PeerFile
 from ppadmm.engines.pki.key_files import read_signing_key
 from ppadmm.privacy import Budget
+from ppadmm.privacy.protection import Protection
 from ppadmm.privacy.sqlite_ledger import SqliteLedger
 
 pytest.importorskip("zenoh", reason="eclipse-zenoh (extra peer) is not installed")
@@ -201,6 +202,16 @@ class TestChecking:
         words = " ".join(done.out.split())
         assert "PROBLEM ledger: With this run 'records' would cost ε = 2 at δ = 0.0001" in words
         assert "but ε = 0.5 is granted" in words
+
+    def test_a_grant_for_another_adjacency_is_seen_before_it_starts(self, command, tmp_path):
+        sites = make_sites(tmp_path, n=2, graph="complete")
+        with SqliteLedger.open(sites.files[0].parent / "site.ledger") as ledger:
+            ledger.grant("records", Budget(9.0, 1e-4), protection=Protection("zero-out"))
+        done = command("peer", "check", sites.files[0], "--seconds", 0.1)
+        assert done.code == 11
+        words = " ".join(done.out.split())
+        assert "PROBLEM ledger: This run protects by replace-one" in words
+        assert "budget of 'records' is granted for zero-out" in words
 
     def test_another_agreement_version_and_clock(self, command, tmp_path, monkeypatch):
         """The other side is a check, too, in this process, with terms and a clock of its own."""

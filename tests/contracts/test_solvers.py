@@ -1,13 +1,11 @@
 """One suite for every solver, on every loss and network."""
 
-from dataclasses import replace
-
+import mpmath
 import numpy as np
 import pytest
 from conftest import make_agents, make_settings, random_shard, run_small
 from scipy.optimize import minimize
 
-from ppadmm.algorithms.base import Heard
 from ppadmm.errors import SolverError
 from ppadmm.problem import (
     KINDS,
@@ -19,7 +17,17 @@ from ppadmm.problem import (
     make_graph,
     risk_of,
 )
-from ppadmm.solvers import SOLVERS, Warm, cold_start, solver_named
+from ppadmm.solvers import (
+    SOLVERS,
+    Guarded,
+    Newton,
+    Solution,
+    Warm,
+    cold_start,
+    finish,
+    solver_named,
+)
+from ppadmm.solvers.base import rounding_within, steps_to_finish
 
 LOSSES = [Logistic(), HuberHinge(0.5), Multinomial(3), OneVsRest(HuberHinge(0.5), 3)]
 combinations = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
@@ -98,18 +106,114 @@ def test_a_warm_start_reads_the_records_less(name, loss):
 
 @combinations
 @solvers
-def test_what_cannot_be_certified_raises(name, loss):
-    sub = problem(loss)
-    with pytest.raises(SolverError, match=r"β = 1e-17 cannot be certified.*Nothing was released"):
-        solver_named(name, 6).solve(sub, cold_start(sub), 1e-17)
-
-
-@solvers
-def test_running_out_of_iterations_raises(name, monkeypatch):
-    monkeypatch.setattr("ppadmm.solvers.base.MAX_ITERATIONS", 1)
-    sub = problem(Logistic(), mu=1e-4, scale=0.1)
+def test_what_cannot_be_certified_ends_all_the_same(name, loss, monkeypatch):
+    """Rounding is above 1e-17: no answer would be an answer, so there is one, and it says so."""
+    monkeypatch.setattr("ppadmm.solvers.base.MAX_ITERATIONS", 20)
+    sub = problem(loss, mu=5.0, R=1, n=20, d=3)
+    solution = solver_named(name, 3).solve(sub, cold_start(sub), 1e-17)
+    assert (solution.residual > 1e-17).all()
+    assert (np.linalg.norm(sub.gradient(solution.point), axis=1) < 1e-12).all()
     with pytest.raises(SolverError, match="could not certify"):
-        solver_named(name, 6).solve(sub, cold_start(sub), 1e-10)
+        SOLVERS[name]().solve(sub, cold_start(sub), 1e-17)
+
+
+@combinations
+@solvers
+def test_where_the_quick_way_gives_up_the_slow_one_ends(name, loss, monkeypatch):
+    monkeypatch.setattr("ppadmm.solvers.base.MAX_ITERATIONS", 1)
+    sub = problem(loss, mu=0.1, scale=0.1)
+    with pytest.raises(SolverError, match="could not certify"):
+        SOLVERS[name]().solve(sub, cold_start(sub), 1e-10)
+    solution = solver_named(name, 6).solve(sub, cold_start(sub), 1e-10)
+    assert (solution.residual <= 1e-10).all()
+    assert (np.linalg.norm(sub.gradient(solution.point), axis=1) <= 1e-10).all()
+
+
+class Fails:
+    """A solver that cannot be relied on."""
+
+    name = "fails"
+
+    def __init__(self, how):
+        self.how = how
+
+    def solve(self, sub, start, tolerance):
+        if self.how == "raises":
+            raise ZeroDivisionError("as it happens")
+        if self.how == "singular":
+            np.linalg.inv(np.zeros((2, 2)))
+        point = np.full_like(start.point, np.nan if self.how == "nan" else 3.0)
+        return Solution(Warm(point, point), np.zeros(len(point)), 0)
+
+
+@combinations
+@pytest.mark.parametrize("how", ["raises", "singular", "nan", "lies"])
+def test_whatever_a_solver_does_there_is_a_certified_point(how, loss):
+    sub = problem(loss, scale=0.1)
+    solution = Guarded(Fails(how), verify=True).solve(sub, cold_start(sub), 1e-9)
+    assert (solution.residual <= 1e-9).all()
+    assert (np.linalg.norm(sub.gradient(solution.point), axis=1) <= 1e-9).all()
+    again = Guarded(Newton()).solve(sub, solution.warm, 1e-9)
+    assert again.passes == 0
+
+
+class TestTheSlowWay:
+    """`finish` ends after a public number of steps within tolerance/μ of the minimiser."""
+
+    @combinations
+    @pytest.mark.parametrize("scale", [0.0, 0.1, 30.0])
+    def test_its_last_point_is_as_close_as_it_says(self, loss, scale, monkeypatch):
+        tolerance, sub = 1e-7, problem(loss, mu=0.05, scale=scale)
+        best = Newton().solve(sub, cold_start(sub), 1e-10).point
+        # No point is certified on the way: what is left is the number of steps.
+        monkeypatch.setattr(Subproblem, "rounding", lambda self, theta: np.full(len(theta), 1.0))
+        found = finish(sub, tolerance)
+        assert (found.residual <= tolerance).all()
+        away = np.linalg.norm(found.point - best, axis=1)
+        assert (away <= (found.residual + 1e-10) / sub.mu).all()
+
+    def test_it_takes_as_many_steps_as_the_condition_number_says(self, monkeypatch):
+        sub = problem(Logistic(), mu=0.05, R=1)
+        monkeypatch.setattr(Subproblem, "rounding", lambda self, theta: np.full(len(theta), 1.0))
+        size = np.linalg.norm(sub.linear, axis=1)
+        steps = steps_to_finish(sub.mu, 0.25, (1.0 + size) / sub.mu, 1e-7)
+        before = sub.risk.passes
+        assert finish(sub, 1e-7).passes == steps[0] + 1 == sub.risk.passes - before
+        wanted = np.log((1.0 + size) / 3e-8) * (0.25 + sub.mu) / sub.mu
+        assert steps[0] == np.ceil(wanted[0])
+
+    def test_its_rounding_bound_covers_its_steps(self):
+        """Against 40 digits: every step moves as the proof says, but for what it allows."""
+        sub = problem(Logistic(), mu=0.05, R=1, n=20, scale=1e4)
+        c1, mu = 0.25, float(sub.mu[0])
+        radius = (1.0 + np.linalg.norm(sub.linear)) / sub.mu
+        allowed = rounding_within(sub.rounding_terms, c1, sub.mu, radius)[0]
+        rows = sub.risk.shard.signed()
+        theta = np.zeros(6)
+        with mpmath.workdps(40):
+            for _ in range(60):
+                moved = theta - sub.gradient(theta[None])[0] / (c1 + mu)
+                exact = _exact(rows, theta, mu, sub.linear[0])
+                steps = [
+                    mpmath.mpf(t) - g / (mpmath.mpf(c1) + mpmath.mpf(mu))
+                    for t, g in zip(theta.tolist(), exact, strict=True)
+                ]
+                error = mpmath.norm([a - b for a, b in zip(moved.tolist(), steps, strict=True)])
+                assert error * (c1 + mu) <= allowed
+                theta = moved
+        assert np.linalg.norm(theta) <= 2 * radius[0]
+
+
+def _exact(rows, theta, mu, linear):
+    """∇F at θ in whatever precision mpmath has."""
+    point = [mpmath.mpf(t) for t in theta.tolist()]
+    total = [mpmath.mpf(0)] * len(point)
+    for row in rows.tolist():
+        v = [mpmath.mpf(x) for x in row]
+        slope = -1 / (1 + mpmath.exp(mpmath.fdot(v, point)))
+        total = [a + slope * x for a, x in zip(total, v, strict=True)]
+    public = zip(point, linear.tolist(), strict=True)
+    return [a / len(rows) + mu * t + c for a, (t, c) in zip(total, public, strict=True)]
 
 
 @combinations
@@ -131,21 +235,6 @@ def test_auto_picks_by_shape():
     assert solver_named("auto", 5000).name == "lbfgs"
 
 
-def test_a_failed_solve_releases_nothing():
-    agents = make_agents(make_graph("ring", 3), make_settings(beta=1e-17))
-    with pytest.raises(SolverError):
-        agents[0].next()
-
-
-@pytest.mark.parametrize("size", [4.5e6, 1e9])
-def test_numbers_too_large_for_a_certificate_are_refused_before_the_records_are_read(size):
-    """At 4.5e6 a solve would end with next to nothing of β left: its rounding decides."""
-    agent = make_agents(make_graph("ring", 3), make_settings(beta=1e-8, eta=(0.125,)))[0]
-    rule, state = agent.algorithm, agent.algorithm.init()
-    value = np.full_like(state.own.value, size / np.sqrt(state.own.value.shape[1]) / 0.125)
-    far = replace(state, theirs=Heard(value, np.zeros_like(value)))
-    before = rule.site.risk.passes
-    with pytest.raises(SolverError, match="rounding alone"):
-        rule.propose(far, agent.desk)
-    assert rule.site.risk.passes == before
-    assert not agent.ledgers[0].spent.counts, "public numbers say so, so nothing was paid"
+def test_a_beta_out_of_reach_is_refused_before_anything_is_paid():
+    with pytest.raises(SolverError, match=r"β = 1e-17 is too small .* choose β ≥"):
+        make_agents(make_graph("ring", 3), make_settings(beta=1e-17))

@@ -9,9 +9,13 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
-from ppadmm.data import Categorical, Label, Numeric, Schema, load, open_stream
-from ppadmm.data.fingerprint import fingerprint, table_fingerprint
+from ppadmm.data import Categorical, Label, Numeric, Schema, load, multiset, open_stream
+from ppadmm.data import fingerprint as fingerprints
+from ppadmm.data.fingerprint import fingerprint, matrix_fingerprint, table_fingerprint
 from ppadmm.errors import DataError
 
 LABEL = Label("ill", ("yes",), ("no",))
@@ -40,6 +44,110 @@ def test_no_cut_between_pieces_shows():
         assert table_fingerprint(pieces) == whole
         assert table_fingerprint([pa.concat_tables(pieces)]) == whole
     assert table_fingerprint([TABLE.select(TABLE.column_names[::-1])]) == whole
+
+
+def test_the_order_of_rows_does_not_show():
+    whole = table_fingerprint([TABLE])
+    for order in ([5, 4, 3, 2, 1, 0], [1, 0, 2, 3, 5, 4]):
+        assert table_fingerprint([TABLE.take(order)]) == whole
+    for rows in ([0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 4], [0, 1, 2, 3, 4, 5, 5]):
+        assert table_fingerprint([TABLE.take(rows)]).digest != whole.digest
+
+
+def test_how_often_a_row_is_there_counts():
+    found = [[1, 1, 2], [1, 2, 2], [1, 2], [1, 1, 2, 2], [2, 2, 1, 1, 1]]
+    assert len({table_fingerprint([pa.table({"x": x})]).digest for x in found}) == len(found)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["a", "b", "", "1"])), min_size=1),
+       st.randoms(use_true_random=False))  # fmt: skip
+def test_two_tables_are_the_same_if_and_only_if_their_multisets_are(rows, random):
+    def known(pairs):
+        return table_fingerprint(
+            [pa.table({"x": [x for x, _ in pairs], "u": [u for _, u in pairs]})]
+        )
+
+    shuffled = random.sample(rows, len(rows))
+    assert known(shuffled) == known(rows)
+    other = [*shuffled[:-1], (shuffled[-1][0] + 1, shuffled[-1][1])]
+    assert known(other).digest != known(rows).digest
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    monkeypatch.setattr(multiset, "CHUNK", 100)
+    monkeypatch.setattr(fingerprints, "BATCH_ROWS", 37)
+
+
+@pytest.mark.parametrize("distinct", [1, 7, 5000])
+@pytest.mark.usefixtures("small_chunks")
+def test_hashes_on_disk_give_the_same(distinct, monkeypatch):
+    rng = np.random.default_rng(distinct)
+    table = pa.table({"x": rng.integers(0, distinct, 5000), "u": ["a", "b"] * 2500})
+    whole = table_fingerprint([table])
+    assert table_fingerprint([table.take(rng.permutation(5000))], room=0) == whole
+    monkeypatch.setattr(multiset, "CHUNK", 10**9)
+    assert table_fingerprint([table], room=0) == whole
+
+
+class TestSamples:
+    def test_of_few_rows_all_distinct_ones_are_in_it(self):
+        known = table_fingerprint([pa.table({"x": [1, 2, 2, 3]})])
+        assert (len(list(known.pieces())), known.rate, known.rows) == (3, 1.0, 4)
+
+    def test_of_many_a_share_that_depends_on_each_row_alone(self, monkeypatch):
+        monkeypatch.setattr(fingerprints, "SAMPLE", 500)
+        x = np.arange(4000)
+        many = table_fingerprint([pa.table({"x": x})])
+        assert many.rate == 0.125
+        assert 350 < len(list(many.pieces())) < 650
+        changed = table_fingerprint([pa.table({"x": np.append(x[1:], 9999)})])
+        assert len(set(many.pieces()) ^ set(changed.pieces())) <= 2
+
+    def test_it_is_not_shown(self):
+        assert repr(table_fingerprint([TABLE])) == "Fingerprint of 6 rows"
+
+
+class TestMatrices:
+    X = np.array([[0.0, 1.5, 0.0], [2.0, 0.0, -0.0], [0.0, 1.5, 0.0], [0.0, 0.0, 0.0]])
+    labels = ("a", "b", "a", "c")
+
+    def test_dense_sparse_and_shuffled_rows_are_the_same(self):
+        whole = matrix_fingerprint(self.X, self.labels)
+        loose = csr_array(self.X)
+        loose.data = np.append(loose.data, 0.0)
+        loose.indices = np.append(loose.indices, 1)
+        loose.indptr = loose.indptr + np.array([0, 0, 0, 0, 1], dtype=loose.indptr.dtype)
+        order = [3, 1, 0, 2]
+        others = [csr_array(self.X), loose, self.X.astype(np.float32), csr_array(self.X)[order]]
+        labels = [self.labels] * 3 + [[self.labels[k] for k in order]]
+        for X, y in zip(others, labels, strict=True):
+            assert matrix_fingerprint(X, y) == whole
+
+    def test_every_number_its_place_and_its_label_count(self):
+        other = self.X.copy()
+        other[3, 2] = 1e-300
+        found = {
+            matrix_fingerprint(self.X, self.labels).digest,
+            matrix_fingerprint(other, self.labels).digest,
+            matrix_fingerprint(self.X[:, ::-1], self.labels).digest,
+            matrix_fingerprint(np.hstack([self.X, np.zeros((4, 1))]), self.labels).digest,
+            matrix_fingerprint(self.X, ("b", "a", "a", "c")).digest,
+            matrix_fingerprint(self.X[:3], self.labels[:3]).digest,
+        }
+        assert len(found) == 6
+
+    def test_coded_records_are_their_rows(self):
+        data = load("synthetic")
+        some, y = data.X[:300], data.y[:300].tolist()
+        whole = matrix_fingerprint(some.toarray(), y)
+        assert matrix_fingerprint(some, y).digest == whole.digest
+
+    def test_labels_of_any_kind(self):
+        kinds = [(1, 2, 1, 3), (True, False, True, True), (1, "x", None, 2.5)]
+        assert len({matrix_fingerprint(self.X, labels).digest for labels in kinds}) == 3
+        numbers = [(1, 2, 1, 3), (1.0, 2.0, 1.0, 3.0), ("1", "2", "01", "3")]
+        assert len({matrix_fingerprint(self.X, labels).digest for labels in numbers}) == 1
 
 
 @pytest.mark.parametrize("name", [name for name in TABLE.column_names if name != "none"])
@@ -71,8 +179,11 @@ def test_a_value_has_one_spelling(spellings):
 
 
 def test_texts_that_run_together_are_told_apart():
-    found = [["a", "bc"], ["ab", "c"], ["abc", None], [None, "abc"], ["a", "tbc"], ["at", "bc"]]
+    found = [["a", "bc"], ["ab", "c"], ["abc", None], ["a", "tbc"], ["at", "bc"], ["a", "b"]]
     assert len({table_fingerprint([pa.table({"u": u})]) for u in found}) == len(found)
+    pairs = [("a", "bc"), ("ab", "c"), ("abc", None), (None, "abc"), ("", "abc "), ("1", "x")]
+    tables = [pa.table({"u": [u], "w": [w]}) for u, w in pairs]
+    assert len({table_fingerprint([table]) for table in tables}) == len(pairs) - 1
 
 
 def write(path, ward=("01", "02", "1", "01")):

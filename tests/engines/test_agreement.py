@@ -59,6 +59,7 @@ OTHER = {
     "adjacency": "zero-out",
     "speaking": Speaking(releases=3),
     "patience": 5.0,
+    "pace": 0.5,
 }
 
 
@@ -105,7 +106,9 @@ def test_each_agent_gets_its_own_budget():
         ({"delta": 2.0}, "delta"),
         ({"rounds": 0}, "rounds"),
         ({"algorithm": "sgd"}, "Unknown algorithm 'sgd'"),
-        ({"format": 2}, "format 2"),
+        ({"format": 1}, "format 1, this version reads 2; draft it anew"),
+        ({"pace": -1.0}, "pace"),
+        ({"pace": 300.0}, "A pace of 300 s leaves no room in a patience of 600 s"),
     ],
 )
 def test_bad_terms_are_one_sentence(changes, message):

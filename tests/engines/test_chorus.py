@@ -137,6 +137,7 @@ def test_secure_noise_differs_from_run_to_run():
 def test_replicates_that_fall_silent_one_by_one(monkeypatch):
     """A solve of one of several replicates is compiled, and leaves nothing to the others."""
     many = {"eta": (0.5,) * 4, "regularisation": (0.0,) * 4, "rounds": 12, "algorithm": "ipp"}
+    many["beta"] = 1e-10
     budgets = tuple(Budget(epsilon, 1e-4) for epsilon in (0.5, 1.0, 5.0, 20.0))
     trace = local.run(cast(budgets=budgets, **many))
     speakers = set(trace.spoke.sum(axis=2).ravel().tolist())

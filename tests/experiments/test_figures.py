@@ -58,7 +58,7 @@ def test_the_papers_settings_are_the_preset(people):
                 assert number == 2 or cell.beta == pytest.approx(10**-3.5)
             else:
                 assert (cell.rounds, cell.eta) == (None, None)
-                assert number == 2 or cell.beta == 1e-8
+                assert number == 2 or cell.beta is None
 
 
 def test_there_is_no_eighth_figure():

@@ -4,11 +4,14 @@ import sqlite3
 
 import numpy as np
 
+from ppadmm.data.fingerprint import Fingerprint
 from ppadmm.privacy import Approximate, Budget, Charge, Gaussian
 from ppadmm.privacy.ledger import Sent
+from ppadmm.privacy.protection import STANDARD
 from ppadmm.privacy.sqlite_ledger import SqliteLedger
 
 GRANT = Budget(1.0, 1e-6)
+RECORDS = Fingerprint(b"records")
 ONE = Charge((Gaussian(0.05), Approximate(1e-20)))
 AGENTS = [(0, ((ONE, 2),)), (1, ((ONE, 1),))]
 SENT = Sent(np.array([1.5, -0.0]), np.array([2.0, 1e-300]), True)
@@ -24,7 +27,7 @@ def granted(tmp_path):
 def filled(ledger):
     """A ledger with a finished run, one that is not, and its path."""
     for end in (True, False):
-        run = ledger.reserve_run("people", b"records", "spec", AGENTS)
+        run = ledger.reserve_run("people", RECORDS, "spec", AGENTS, STANDARD)
         for number, times in ((0, 2), (1, 1)):
             book = run.agent(number)
             for round_ in range(times):

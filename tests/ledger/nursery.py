@@ -20,6 +20,7 @@ from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, Site, build
 from ppadmm.algorithms.settings import Speaking
 from ppadmm.data import Shard, load
+from ppadmm.data.fingerprint import Fingerprint
 from ppadmm.engines import local
 from ppadmm.errors import LedgerError
 from ppadmm.experiments import scoring, train
@@ -29,6 +30,7 @@ from ppadmm.experiments.tune import tune
 from ppadmm.noise import Key, SecureNoise
 from ppadmm.privacy import Budget, accounts, canonical, chain, run_ledger, sqlite_ledger
 from ppadmm.privacy.ledger import Sent
+from ppadmm.privacy.protection import STANDARD
 from ppadmm.problem import Logistic, make_graph, risk_of
 
 BUDGET = Budget(1.0, 1e-5)
@@ -41,7 +43,7 @@ KINDS = {
 }
 GRAPH = make_graph("complete", 2)
 ROUNDS = 2
-FINGERPRINT = b"the same records"
+FINGERPRINT = Fingerprint(b"the same records")
 
 
 class Steps:
@@ -168,7 +170,7 @@ def run(path, kind, steps):
         try:
             book = ledger.resume_run("people", FINGERPRINT, kind)
         except LedgerError:
-            book = ledger.reserve_run("people", FINGERPRINT, kind, asked)
+            book = ledger.reserve_run("people", FINGERPRINT, kind, asked, STANDARD)
         noise = WatchedNoise()
         agents = [
             Agent(rule, i, GRAPH.neighbours(i), [book.agent(i)], noise)
@@ -229,7 +231,7 @@ def snapshot(path):
         "released": [
             [*place, body["digest"], body["lost"]]
             for run in runs
-            for place, (_, body) in run.releases.items()
+            for place, body in run.releases.items()
         ],
         "log": [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else [],
     }

@@ -174,11 +174,11 @@ class TestContent:
         false = statement("pooled")
         false["epsilon"] = 0.1
         with pytest.raises(CertificateError, match=r"states ε = 0\.1"):
-            issue(false, KEY, name="us", model=b"", releases=b"", issued="")
+            issue(false, KEY, name="us", model=b"", releases=b"", issued="2026-01-01")
         false = statement("pooled")
         false["epsilon"] = float("nan")
         with pytest.raises(CertificateError, match="cannot be written down"):
-            issue(false, KEY, name="us", model=b"", releases=b"", issued="")
+            issue(false, KEY, name="us", model=b"", releases=b"", issued="2026-01-01")
 
     @pytest.mark.parametrize("name", RUNS)
     def test_every_kind_of_run_is_recomputed(self, name):

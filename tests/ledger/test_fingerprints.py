@@ -1,16 +1,27 @@
 """By what a ledger knows records again: the cells of a table, however they are read."""
 
+import json
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
+
+import numpy as np
 import pandas as pd
 import pytest
 
 from ppadmm.data import Categorical, Label, Numeric, Schema, load
 from ppadmm.data.fingerprint import fingerprint
-from ppadmm.errors import BudgetError, DataError
+from ppadmm.errors import BudgetError, DataError, OverlapWarning
 from ppadmm.experiments.booked import Booking
+from ppadmm.experiments.disclosure import disclosure
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.experiments.train import train
 from ppadmm.privacy import Budget
+from ppadmm.privacy.chain import read_rows, verify
+from ppadmm.privacy.protection import STANDARD, Protection
 from ppadmm.privacy.sqlite_ledger import SqliteLedger
+from ppadmm.reports.ledger import ledger_dict
 
 ILL = Label("ill", ("yes",), ("no",))
 CODES, AGE = Categorical("code", ("00", "01", "02")), Numeric("age", 0, 99)
@@ -75,3 +86,110 @@ def test_another_schema_is_no_way_to_a_second_budget(people, tmp_path):
     assert run("people").entry["runs"] == 1
     with pytest.raises(BudgetError, match="registered as 'people', not 'others'"):
         run("others")
+
+
+@pytest.fixture
+def two_grants(tmp_path):
+    """A ledger that grants a budget to two names."""
+    book = tmp_path / "a.ledger"
+    with SqliteLedger.create(book, "owner") as ledger:
+        for name in ("people", "others"):
+            ledger.grant(name, Budget(1.0, 1e-3))
+    return book
+
+
+class TestTheSameRecordsAgain:
+    """A copy of a file whose budget is spent, under another grant of the same ledger."""
+
+    SCHEMA = READINGS["codes"]
+    SPEC = RunSpec(agents=2, rounds=2, epsilon=1.0, delta=1e-3)
+
+    def frame(self, path, seed=None):
+        rng = np.random.default_rng(0)
+        frame = pd.read_csv(path, skipinitialspace=True, dtype=str)
+        frame["weight"] = rng.normal(70.0, 9.0, len(frame)).round(3)
+        return frame if seed is None else frame.sample(frac=1.0, random_state=seed)
+
+    def run(self, book, name, frame):
+        return train(self.SPEC, data=load(frame, schema=self.SCHEMA), booking=Booking(book, name))
+
+    def test_shuffled_is_refused(self, people, two_grants):
+        self.run(two_grants, "people", self.frame(people))
+        for other in (
+            self.frame(people, 1),
+            self.frame(people, 2)[["ill", "weight", "age", "code"]],
+        ):
+            with pytest.raises(BudgetError, match="registered as 'people', not 'others'"):
+                self.run(two_grants, "others", other)
+
+    def test_changed_in_a_record_it_is_told_to_the_owner_alone(self, people, two_grants):
+        self.run(two_grants, "people", self.frame(people))
+        other = self.frame(people, 1)
+        other.iloc[0, other.columns.get_loc("weight")] = 99.0
+        with pytest.warns(OverlapWarning) as caught:
+            result = self.run(two_grants, "others", other)
+        (said,) = [str(each.message) for each in caught]
+        share = int(said.split("about ")[1].split(" %")[0])
+        assert share >= 50
+        assert "By an estimate" in said
+        assert "charged as 'people', where ε = 1 is spent" in said
+        assert "charge them there, with --dataset people" in said
+        shown = json.dumps([disclosure(result), result.to_dict()]) + result.statement.text()
+        assert "estimate" not in shown
+        assert " %" not in shown
+        books, head = verify(read_rows(two_grants))
+        assert "overlap" not in json.dumps(ledger_dict(books, head))
+
+    def test_two_names_of_two_adjacencies_do_not_even_add_up(self, people, two_grants):
+        self.run(two_grants, "people", self.frame(people))
+        other = self.frame(people)
+        other.iloc[0, other.columns.get_loc("weight")] = 99.0
+        with SqliteLedger.open(two_grants) as ledger:
+            ledger.grant("others", Budget(1.0, 1e-3), protection=Protection("zero-out"))
+        spec, data = replace(self.SPEC, adjacency="zero-out"), load(other, schema=self.SCHEMA)
+        said = "neither budget, as costs of zero-out and of replace-one do not add up"
+        with pytest.warns(OverlapWarning, match=said):
+            train(spec, data=data, booking=Booking(two_grants, "others"))
+
+    def test_other_records_and_other_versions_are_quiet(self, people, two_grants):
+        self.run(two_grants, "people", self.frame(people))
+        with SqliteLedger.open(two_grants) as ledger:
+            ledger.grant("people", Budget(3.0, 1e-3))
+        version, stranger = self.frame(people, 3), self.frame(people)
+        version.iloc[0, 0] = "02"
+        stranger["weight"] += 0.0005
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.run(two_grants, "people", version)
+            self.run(two_grants, "others", stranger)
+
+    def test_records_that_were_never_charged_are_no_matter(self, people, two_grants):
+        frame = self.frame(people)
+        known = fingerprint(load(frame, schema=self.SCHEMA))
+        with SqliteLedger.open(two_grants) as ledger:
+            made = ledger.reserve_run("people", known, "spec", [(0, ())], STANDARD)
+            made.end("abandoned")
+        frame.iloc[0, 0] = "02"
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.run(two_grants, "others", frame)
+
+    def test_the_command_says_it_in_one_sentence(self, people, two_grants, tmp_path):
+        first, second = self.frame(people), self.frame(people, 1)
+        second.iloc[0, second.columns.get_loc("weight")] = 99.0
+        first.to_csv(tmp_path / "one.csv", index=False)
+        second.to_csv(tmp_path / "two.csv", index=False)
+        (tmp_path / "s.toml").write_text(self.SCHEMA.to_toml())
+
+        def run(data, name):
+            words = f"train {data} --schema s.toml --agents 2 --rounds 2 --delta 1e-3 --epsilon 1"
+            more = f"--no-save --ledger {two_grants} --dataset {name}"
+            code = "from ppadmm.cli import main; main()"
+            start = [sys.executable, "-c", code, *words.split(), *more.split()]
+            return subprocess.run(start, cwd=tmp_path, capture_output=True, text=True, check=True)
+
+        assert run("one.csv", "people").stderr == ""
+        told = run("two.csv", "others")
+        assert told.stderr.startswith("Warning: By an estimate, about ")
+        assert len(told.stderr.splitlines()) == 1
+        assert "estimate" not in told.stdout

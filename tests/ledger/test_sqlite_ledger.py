@@ -7,13 +7,15 @@ import stat
 
 import numpy as np
 import pytest
-from ledgers import AGENTS, ONE, SENT, filled, granted, rows_of
+from ledgers import AGENTS, ONE, RECORDS, SENT, filled, granted, rows_of
 
+from ppadmm.data.fingerprint import Fingerprint
 from ppadmm.errors import BudgetError, InputError, LedgerError
 from ppadmm.privacy import canonical
 from ppadmm.privacy.chain import GENESIS, read_rows, verify
 from ppadmm.privacy.ledger import Lost
 from ppadmm.privacy.ledger_files import lock
+from ppadmm.privacy.protection import STANDARD
 from ppadmm.privacy.run_ledger import decode, encode
 from ppadmm.privacy.sqlite_ledger import SqliteLedger, commit
 
@@ -24,6 +26,14 @@ full = pytest.fixture(filled)
 class TestEntries:
     def test_the_file_is_for_its_owner_only(self, ledger):
         assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o600
+
+    def test_so_is_all_that_lies_beside_it_during_a_run(self, ledger):
+        run = ledger.reserve_run("people", RECORDS, "spec", AGENTS, STANDARD)
+        run.agent(0).charge(ONE)
+        beside = sorted(ledger.path.parent.glob("a.ledger-*"))
+        assert {path.name.split("-")[1] for path in beside} == {"run", "shm", "wal"}
+        assert {stat.S_IMODE(path.stat().st_mode) for path in beside} == {0o600}
+        run.close()
 
     def test_what_is_written_is_on_disk(self, ledger):
         assert ledger._db.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
@@ -45,14 +55,15 @@ class TestEntries:
             db.execute(verb.format(table))
         db.close()
 
-    def test_the_commitment_says_nothing_without_its_salt(self, full, ledger):
+    def test_the_commitment_says_nothing_without_the_key(self, full, ledger):
         (commitment,) = ledger.books.commitments
         assert commitment != canonical.digest(b"records")
         text = b"".join(body for _, body, _ in rows_of(full))
-        salt = ledger.secret(f"salt/{commitment}")
-        assert commit(salt, b"records") == commitment
-        assert salt not in text
-        assert salt.hex().encode() not in text
+        key = ledger.secret(ledger.books.created)
+        assert commit(key, b"records") == commitment
+        assert len(key) == 32
+        assert key not in text
+        assert key.hex().encode() not in text
 
     def test_releases_come_back_bit_by_bit(self):
         again = decode(encode(SENT))
@@ -84,6 +95,18 @@ class TestEntries:
             SqliteLedger.open(other)
         assert other.read_bytes() == before
 
+    def test_a_ledger_of_an_earlier_format_is_refused_in_a_sentence(self, full, ledger):
+        ledger.close()
+        db = sqlite3.connect(full)
+        db.execute("PRAGMA application_id = 0x70704C31")
+        db.commit()
+        db.close()
+        for reader in (SqliteLedger.open, read_rows):
+            with pytest.raises(
+                LedgerError, match="has format 1, and this version reads 2; use the"
+            ):
+                reader(full)
+
     def test_a_lock_that_cannot_be_made_is_explained(self, tmp_path):
         with pytest.raises(LedgerError, match="needs a folder that can be written to"):
             lock(tmp_path / "none" / "a.ledger", "ab")
@@ -102,7 +125,7 @@ class TestEntries:
 
 class TestResuming:
     def test_what_was_sent_comes_back_and_what_was_lost_stays_spent(self, ledger):
-        run = ledger.reserve_run("people", b"records", "spec", AGENTS)
+        run = ledger.reserve_run("people", RECORDS, "spec", AGENTS, STANDARD)
         book = run.agent(0)
         book.past(0)
         book.charge(ONE)
@@ -110,14 +133,14 @@ class TestResuming:
         book.past(1)
         book.charge(ONE)
         run.close()
-        again = ledger.resume_run("people", b"records", "spec").agent(0)
+        again = ledger.resume_run("people", RECORDS, "spec").agent(0)
         assert encode(again.past(0)) == encode(SENT)
         assert again.past(1) == Lost()
         with pytest.raises(BudgetError, match="all 2 releases"):
             again.charge(ONE)
 
     def test_a_round_is_released_once(self, ledger):
-        run = ledger.reserve_run("people", b"records", "spec", AGENTS)
+        run = ledger.reserve_run("people", RECORDS, "spec", AGENTS, STANDARD)
         book = run.agent(0)
         book.past(0)
         book.charge(ONE)
@@ -129,22 +152,22 @@ class TestResuming:
         run.close()
 
     def test_only_the_same_records_and_settings_are_taken_up(self, full, ledger):
-        for fingerprint, spec in ((b"records", "other"), (b"other", "spec")):
+        for fingerprint, spec in ((RECORDS, "other"), (Fingerprint(b"other"), "spec")):
             with pytest.raises(LedgerError, match="that could be resumed"):
                 ledger.resume_run("people", fingerprint, spec)
 
     def test_one_process_works_on_a_run(self, full, ledger):
-        run = ledger.resume_run("people", b"records", "spec")
+        run = ledger.resume_run("people", RECORDS, "spec")
         with (
             SqliteLedger.open(full) as other,
             pytest.raises(LedgerError, match="Another process is working on run"),
         ):
-            other.resume_run("people", b"records", "spec")
+            other.resume_run("people", RECORDS, "spec")
         run.close()
-        ledger.resume_run("people", b"records", "spec").end()
+        ledger.resume_run("people", RECORDS, "spec").end()
 
     def test_secrets_are_kept_by_run_and_agent(self, ledger):
-        run = ledger.reserve_run("people", b"records", "spec", AGENTS)
+        run = ledger.reserve_run("people", RECORDS, "spec", AGENTS, STANDARD)
         run.agent(0).keep("threshold", np.array([0.1]))
         assert run.agent(0).kept("threshold") == [0.1]
         assert run.agent(1).kept("threshold") is None

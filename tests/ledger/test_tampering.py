@@ -4,14 +4,17 @@ import json
 import shutil
 import sqlite3
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ledgers import filled, granted, rows_of
+from ledgers import AGENTS, RECORDS, filled, granted, rows_of
 
-from ppadmm.errors import LedgerError
-from ppadmm.privacy import canonical
+from ppadmm.errors import BudgetError, LedgerError
+from ppadmm.privacy import Budget, canonical
 from ppadmm.privacy.chain import read_rows, verify
+from ppadmm.privacy.protection import STANDARD
+from ppadmm.privacy.sqlite_ledger import SqliteLedger
 
 BIG = [{"event": "Gaussian", "ratio": 5.0}]
 
@@ -81,6 +84,11 @@ class TestTampering:
         with pytest.raises(LedgerError, match="while the bytes of its release are there"):
             read_rows(copy)
         db.execute("DELETE FROM payloads")
+        with pytest.raises(
+            LedgerError, match=r"Entry 3 is bad: .* a secret that belongs to it is there"
+        ):
+            read_rows(copy)
+        db.execute("DELETE FROM secrets WHERE seq > 2")
         db.close()
         assert verify(read_rows(copy))[1].count == 2
         with pytest.raises(LedgerError, match=r"cut off or exchanged.*ends with entry 2"):
@@ -95,6 +103,80 @@ class TestTampering:
         db.close()
         with pytest.raises(LedgerError, match=r"Entry \d+ is bad: the bytes of its release"):
             verify(read_rows(copy))
+
+    @pytest.mark.parametrize("seq", [1, 3])
+    @pytest.mark.parametrize(
+        "change",
+        ["DELETE FROM secrets WHERE seq = {}", "UPDATE secrets SET bytes = x'00' WHERE seq = {}"],
+    )
+    def test_secrets_that_were_deleted_or_changed_are_named(self, full, seq, change):
+        """Entry 1 has the key that records are known by, entry 3 what is kept of their rows."""
+        copy, db = unlocked(full)
+        assert len(db.execute("SELECT * FROM secrets").fetchall()) == 2
+        db.execute(change.format(seq))
+        db.close()
+        with pytest.raises(
+            LedgerError, match=f"Entry {seq} is bad: the secret beside it is missing"
+        ):
+            verify(read_rows(copy))
+
+    def test_a_secret_where_none_belongs_is_named(self, full):
+        copy, db = unlocked(full)
+        db.execute("INSERT INTO secrets VALUES (2, x'00')")
+        db.close()
+        with pytest.raises(LedgerError, match="Entry 2 is bad: the secret beside it"):
+            verify(read_rows(copy))
+
+    def test_records_do_not_register_again_without_the_key(self, full):
+        """The salts of earlier versions could be deleted, and records registered a second time."""
+        copy, db = unlocked(full)
+        db.execute("DELETE FROM secrets")
+        db.close()
+        with SqliteLedger.open(copy) as open_:
+            open_.grant("others", Budget(1.0, 1e-6))
+            before = open_.head
+            for attempt in (
+                lambda: open_.reserve_run("others", RECORDS, "spec", AGENTS, STANDARD),
+                lambda: open_.name_of(RECORDS),
+                lambda: open_.resume_run("people", RECORDS, "spec"),
+            ):
+                with pytest.raises(
+                    LedgerError, match=r"secret beside entry 1 .* take the ledger from"
+                ):
+                    attempt()
+            open_.refresh()
+            assert open_.head == before
+
+    def test_a_threshold_that_was_changed_is_not_used(self, ledger):
+        run = ledger.reserve_run("people", RECORDS, "spec", AGENTS, STANDARD)
+        run.agent(0).keep("threshold", np.array([0.25]))
+        with pytest.raises(BudgetError, match="has kept a secret 'threshold' already"):
+            run.agent(0).keep("threshold", np.array([9.0]))
+        ledger.refresh()
+        assert run.agent(0).kept("threshold") == [0.25]
+        run.close()
+        copy, db = unlocked(ledger.path)
+        (body,) = db.execute("SELECT max(seq) FROM secrets").fetchone()
+        db.execute("UPDATE secrets SET bytes = zeroblob(24) WHERE seq = ?", (body,))
+        db.close()
+        with pytest.raises(LedgerError, match=f"Entry {body} is bad"):
+            verify(read_rows(copy))
+        with SqliteLedger.open(copy) as open_:
+            again = open_.resume_run("people", RECORDS, "spec")
+            with pytest.raises(LedgerError, match="secret beside entry"):
+                again.agent(0).kept("threshold")
+            again.close()
+
+    def test_the_chain_says_nothing_of_a_threshold(self, ledger):
+        """Its digest is salted: nobody can try all values."""
+        for number in (0, 1):
+            run = ledger.reserve_run("people", RECORDS, "spec", AGENTS, STANDARD)
+            run.agent(number).keep("threshold", np.array([0.25]))
+            run.close()
+        digests = [json.loads(body)["secret"] for _, body, _ in rows_of(ledger.path)
+                   if b'"kind":"kept"' in body]  # fmt: skip
+        assert len(set(digests)) == 2
+        assert canonical.digest(np.array([0.25]).tobytes()) not in digests
 
     def test_a_forged_chain_that_charges_too_much_is_named(self, full, ledger):
         """Whoever can write the file can make a chain; not one that says what cannot be."""

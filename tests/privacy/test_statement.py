@@ -37,6 +37,13 @@ def test_the_headline_says_no_less_than_is_proven():
     assert "at the sum of their δ" in more.text()
 
 
+@pytest.mark.parametrize("name", ["private", "seeded", "pooled"])
+def test_every_statement_says_that_other_runs_add_up(name):
+    said = finished(name).statement
+    assert any("other runs on the same records" in each for each in said.caveats)
+    assert "Note: ε is for this run: other runs on the same records" in said.text()
+
+
 def test_a_delta_above_one_in_n_is_warned_of():
     assert delta_warnings(0.01, 100) == delta_warnings(0.01, 0) == []
     (said,) = delta_warnings(0.01, 101)

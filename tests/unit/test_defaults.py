@@ -33,7 +33,7 @@ def built(algorithm, loss, n, features, degrees, budget, rounds=None):
     records, budgets = (n,) * len(degrees), (budget,) * len(degrees)
     plan = choose(algorithm, (records, features, degrees), budgets, loss, rounds, None)
     pooled = recipe_named(algorithm).pooled
-    chosen = Settings(plan.rounds, (plan.eta,), (plan.regularisation,), (budget,))
+    chosen = Settings(plan.rounds, (plan.eta,), (plan.regularisation,), (budget,), beta=plan.beta)
     agents, held = (1, sum(records)) if pooled else (len(degrees), n)
     risk = Sized(held, features * loss.outputs, loss)
     return [

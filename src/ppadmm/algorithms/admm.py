@@ -58,6 +58,11 @@ class ADMM:
         """The mechanism's noises."""
         return self.mechanism.scales
 
+    @property
+    def radius(self) -> Array:
+        """The mechanism's."""
+        return self.mechanism.radius
+
     def init(self) -> State:
         """Start from θ⁰ = 0, λ⁰ = 0."""
         zero = np.zeros((len(self.eta), self.site.risk.d))

@@ -67,6 +67,10 @@ class Algorithm(Protocol[S]):
     def scales(self) -> dict[str, Array]:
         """Names and sizes (R,) of the noises in use."""
 
+    @property
+    def radius(self) -> Array:
+        """The norm (R,) that no value of an agent exceeds; all agents know it."""
+
     def init(self) -> S:
         """Return the state before round 0; reads the records at most once."""
 
@@ -111,8 +115,9 @@ class Defaults(Protocol):
 class Recipe:
     """An algorithm as a user sees it: how to build it and what may be said of it.
 
-    `pooled`: all records are at one place. `not_private_because` is empty for an algorithm whose
-    runs may be called private. `noise_source` names where its unseeded noise comes from.
+    `pooled`: all records are at one place. `listens`: neighbours' values enter the subproblem, and
+    η its convexity. `not_private_because` is empty for an algorithm whose runs may be called
+    private. `noise_source` names where its unseeded noise comes from.
     """
 
     name: str
@@ -120,5 +125,6 @@ class Recipe:
     build: Builder
     defaults: Defaults
     pooled: bool = False
+    listens: bool = True
     not_private_because: str = ""
     noise_source: str = "OpenDP, secure"

@@ -11,6 +11,8 @@ the least, between the limits, that keeps it below CURVATURE of the budget m²/2
 fitted by `benchmarks/defaults.py` on synthetic data only; docs/defaults.md shows the simulation.
 
 m is that of as much of the budget as the sampler lets one spend.
+
+β is 10⁻⁸, or as much more as double precision asks for.
 """
 
 import math
@@ -19,6 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ppadmm.mechanisms.reach import least_beta, noise_quantile, public_radius
 from ppadmm.privacy.calibration import Budget, Step, largest_kappa, spendable
 from ppadmm.privacy.gaussian import gdp_ratio
 from ppadmm.privacy.sensitivity import sampler_distance
@@ -27,6 +30,9 @@ from ppadmm.problem.losses import Loss
 RATE, POWER = 0.1, 4.0 / 3.0
 CURVATURE = 0.2
 ROUNDS = (80, 200)
+BETA = 1e-8
+LOUDER = 2.0
+"""How much larger than s√T/m the noise of a calibrated run may be, where β is chosen."""
 
 
 @dataclass(frozen=True)
@@ -39,17 +45,18 @@ class Sizes:
 
     @property
     def agents(self) -> int:
-        """N."""
+        """N, of those who have records."""
         return len(self.records)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """T, η and λ̂ of a run."""
+    """T, η, λ̂ and β of a run; those who make a plan leave β to `default_beta`."""
 
     rounds: int
     eta: float
     regularisation: float = 0.0
+    beta: float = BETA
 
 
 def remaining_noise(sizes: Sizes, budgets: Sequence[Budget], lipschitz: float) -> float:
@@ -78,6 +85,25 @@ def gaussian_plan(
     """Return the rule's T and η for Gaussian objective perturbation in every round."""
     rounds = rounds or default_rounds(sizes, budgets, loss)
     return Plan(rounds, eta or default_eta(sizes, budgets, loss, rounds))
+
+
+def default_beta(plan: Plan, sizes: Sizes, budgets: Sequence[Budget], loss: Loss) -> float:
+    """Return β: BETA, or as much more as every agent's solves and the room for values ask for.
+
+    `sizes.degrees` are those that count in μ = λ̂/N + 2η|B|. Values need room for one step along
+    the steepest gradient and for T noises, (G + √T·q)/μ.
+    """
+    parameters, n = loss.outputs * sizes.features, np.array(sizes.records)
+    degrees = np.array(sizes.degrees)
+    mu = plan.regularisation / sizes.agents + 2.0 * plan.eta * degrees
+    ratios = np.array([gdp_ratio(b.epsilon, b.delta) for b in budgets])
+    sigma = LOUDER * 2.0 * loss.lipschitz * math.sqrt(plan.rounds) / (n * ratios)
+    q = noise_quantile(sigma, parameters)
+    room = float(((loss.lipschitz + math.sqrt(plan.rounds) * q) / mu).max())
+    most = float(mu.max()) + 2.0 * plan.eta * max(sizes.agents - 1, 1) * bool(degrees.any())
+    each = least_beta(loss, parameters, int(n.max()), mu, q)
+    per_beta = float(public_radius(loss, parameters, 1.0, np.array(most)))
+    return max(BETA, _round_up(max(float(each.max()), room / per_beta)))
 
 
 def usable(sizes: Sizes, budgets: Sequence[Budget], loss: Loss, rounds: int) -> list[Budget]:

@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
+import numpy as np
+
 from ppadmm.algorithms.base import Site
 from ppadmm.algorithms.defaults import Plan, Sizes, penalty_rate, remaining_noise
 from ppadmm.algorithms.pp import convexity
@@ -35,7 +37,7 @@ def epsilon_per_release(budget: Budget, releases: int) -> float:
 def gamma_mechanism(site: Site, settings: Settings, releases: int) -> Mechanism:
     """Return the mechanism that spends every replicate's budget on `releases` releases."""
     if not site.risk.n:
-        return FreeMinimiser(settings.replicates)
+        return FreeMinimiser(settings.replicates, np.full(settings.replicates, np.inf))
     loss, n = site.risk.loss, site.risk.n
     replaced = settings.adjacency == "replace-one"
     mechanism = GammaMinimiser(

@@ -3,8 +3,9 @@
     θᵢ⁺ = Σⱼ Wᵢⱼ θⱼ − α(∇fᵢ(θᵢ) + (λ̂/N)θᵢ + N(0, σ²I)),   W = Metropolis weights.
 
 The mean gradient changes by at most s when a record is replaced (‖x‖ ≤ 1, so no clipping is
-needed) and by twice the rounding of a sum over n records; T Gaussian releases compose exactly. With
-a constant step the agents settle near, not at, the optimum, at a distance in proportion to α times
+needed) and by twice its rounding; T Gaussian releases compose exactly. Values are brought into a
+ball of public radius, so that the rounding has a bound whatever a neighbour sends. With a constant
+step the agents settle near, not at, the optimum, at a distance in proportion to α times
 how much their local gradients differ.
 """
 
@@ -19,6 +20,7 @@ from ppadmm.algorithms.base import Bits, Heard, Recipe, Reserved, Site
 from ppadmm.algorithms.defaults import Plan, Sizes
 from ppadmm.algorithms.settings import Settings
 from ppadmm.mechanisms import Desk, Release
+from ppadmm.mechanisms.reach import data_rounding, within
 from ppadmm.noise import FINENESS, Key, total_variation
 from ppadmm.privacy import accountant
 from ppadmm.privacy.calibration import Budget, largest_private
@@ -29,6 +31,8 @@ from ppadmm.problem.risk import summing
 from ppadmm.typing import Array
 
 STEP, ROUNDS = 16.0, 400
+ROOM = 64.0
+"""The radius of values, in units of T steps along the steepest gradient."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,7 @@ class NoisyGradient:
     weight: Array
     sigma: Array
     charges: tuple[Charge, ...]
+    radius: Array
 
     @property
     def reserved(self) -> tuple[Reserved, ...]:
@@ -72,7 +77,7 @@ class NoisyGradient:
     def propose(self, state: State, desk: Desk) -> tuple[State, Release]:
         """Release the mixed point minus α times a noisy gradient."""
         slope = self._noisy(state, desk) + self.weight[:, None] * state.own.value
-        value = np.asarray(self._mixed(state) - self.step[:, None] * slope)
+        value = within(self._mixed(state) - self.step[:, None] * slope, self.radius)
         own = Heard(value, state.own.total + value)
         return replace(state, own=own), Release.everyone(value)
 
@@ -108,8 +113,10 @@ class NoisyGradient:
 def build_gradient(site: Site, settings: Settings) -> NoisyGradient:
     """Return noisy gradient descent at one site; η is the step α."""
     loss, n = site.risk.loss, max(site.risk.n, 1)
-    changed = 2.0 if settings.adjacency == "replace-one" else 1.0
-    sensitivity = loss.lipschitz * (changed / n + 2.0 * summing(n, loss.span)) * (1.0 + MARGIN)
+    radius = ROOM * settings.rounds * settings.etas * loss.lipschitz
+    changed = (2.0 if settings.adjacency == "replace-one" else 1.0) * loss.lipschitz / n
+    error = loss.lipschitz * summing(n, loss.span) + data_rounding(loss, site.risk.d) * radius
+    sensitivity = (changed + 2.0 * error) * (1.0 + MARGIN)
     charges = [_charge(budget, settings.rounds, site.risk.d) for budget in settings.budgets]
     ratios = np.array([ratio for ratio, _ in charges])
     return NoisyGradient(
@@ -120,6 +127,7 @@ def build_gradient(site: Site, settings: Settings) -> NoisyGradient:
         weight=settings.weights(site.agents),
         sigma=sensitivity / ratios if site.risk.n else np.zeros_like(ratios),
         charges=tuple(charge for _, charge in charges),
+        radius=radius,
     )
 
 

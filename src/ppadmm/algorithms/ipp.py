@@ -21,7 +21,7 @@ from ppadmm.algorithms.admm import State as PlainState
 from ppadmm.algorithms.base import Bits, Heard, Recipe, Reserved, Site
 from ppadmm.algorithms.defaults import Plan, Sizes, default_eta, default_rounds
 from ppadmm.algorithms.ipp_paper import build_paper_ipp
-from ppadmm.algorithms.pp import build_pp, convexity, perturbed, perturbed_minimiser
+from ppadmm.algorithms.pp import build_pp, convexity, perturbed, perturbed_minimiser, reach
 from ppadmm.algorithms.settings import Settings
 from ppadmm.algorithms.statistics import Statistic, statistic_named
 from ppadmm.mechanisms import Desk, PerturbedMinimiser, Place, Release
@@ -93,7 +93,7 @@ class IPP(ADMM):
     def _tested(self, state: State, rows: Rows, desk: Desk) -> tuple[Warm, Rows]:
         if not len(rows) or state.kept is None:
             return state.warm, rows
-        part = self.subproblem(state).restricted(rows)
+        part = self.mechanism.reach.admissible(self.subproblem(state)).restricted(rows)
         values, warm = self.statistic.measure(
             part,
             state.own.value[rows],
@@ -126,8 +126,7 @@ def build_ipp(site: Site, settings: Settings) -> ADMM:
     releases = speaking.releases or max(1, settings.rounds // 2)
     statistic = statistic_named(speaking.statistic, speaking.clip)
     step = perturbed(site, settings, float(mu.min()))
-    loss = site.risk.loss
-    delta = statistic.sensitivity(step, site.risk.n, loss.lipschitz, mu)
+    delta = statistic.sensitivity(step, reach(site, settings, mu))
     usable = [spendable(b, 2.0 * settings.rounds * step.distance) for b in settings.budgets]
     test = _test(settings, usable, delta, releases)
     besides = tuple(Tally().plus(*pair) for pair in test.reserved)

@@ -16,7 +16,7 @@ ETA, ROUNDS = 5e-4, 100
 def build_non_private(site: Site, settings: Settings) -> ADMM:
     """Return ADMM with every subproblem solved to gradient norm ≤ β and no noise."""
     exact = ExactMinimiser(settings.beta, settings.replicates)
-    mechanism = exact if site.risk.n else FreeMinimiser(settings.replicates)
+    mechanism = exact if site.risk.n else FreeMinimiser(settings.replicates, exact.radius)
     return bind(ADMM, "non-private", site, settings, mechanism)
 
 

@@ -71,6 +71,7 @@ RECIPE = Recipe(
     summary="one perturbed local model per agent, averaged",
     build=build_one_shot,
     defaults=_plan,
+    listens=False,
 )
 CENTRALISED = Recipe(
     name="centralised",
@@ -78,4 +79,5 @@ CENTRALISED = Recipe(
     build=build_one_shot,
     defaults=_plan,
     pooled=True,
+    listens=False,
 )

@@ -10,12 +10,15 @@ of Ding et al. (2020), whose analysis has gaps: what it claims is not a guarante
 import math
 from dataclasses import replace
 
+import numpy as np
+
 from ppadmm.algorithms.admm import ADMM, bind
 from ppadmm.algorithms.base import Recipe, Site
 from ppadmm.algorithms.defaults import gaussian_plan
 from ppadmm.algorithms.settings import Settings
 from ppadmm.errors import InfeasibleError, InputError
 from ppadmm.mechanisms import FreeMinimiser, Mechanism, PerturbedMinimiser
+from ppadmm.mechanisms.reach import Reach, public_radius
 from ppadmm.privacy.calibration import (
     NOTHING,
     Budget,
@@ -40,8 +43,19 @@ def build_pp(site: Site, settings: Settings) -> ADMM:
 def pp_mechanism(site: Site, settings: Settings) -> Mechanism:
     """Return T perturbed releases, or free ones for an agent without records."""
     if not site.risk.n:
-        return FreeMinimiser(settings.replicates)
+        return FreeMinimiser(settings.replicates, radius(site, settings))
     return perturbed_minimiser(site, settings, convexity(site, settings), settings.rounds)
+
+
+def radius(site: Site, settings: Settings) -> Array:
+    """Return R (R,) for an agent with any number of neighbours: all agents find the same.
+
+    There is none in the paper's calibration, which is not private anyway.
+    """
+    if settings.calibration == "paper":
+        return np.full(settings.replicates, np.inf)
+    steepest = settings.weights(site.agents) + 2.0 * settings.etas * max(site.agents - 1, 1)
+    return public_radius(site.risk.loss, site.risk.d, settings.beta, steepest)
 
 
 def convexity(site: Site, settings: Settings) -> Array:
@@ -59,12 +73,18 @@ def perturbed_minimiser(
     """Return the mechanism whose `releases`, with what is released `besides`, cost the budget."""
     if settings.calibration == "paper":
         noises = [_paper_noise(site, settings, k, float(mu[k]), releases) for k in range(len(mu))]
-        return PerturbedMinimiser(tuple(noises), settings.beta, tuple(mu.tolist()))
-    extra = besides or (NOTHING,) * len(mu)
-    noises = [
-        _proven_noise(site, settings, k, float(mu[k]), releases, extra[k]) for k in range(len(mu))
-    ]
-    return PerturbedMinimiser(tuple(noises), settings.beta, tuple(mu.tolist()))
+    else:
+        extra = besides or (NOTHING,) * len(mu)
+        noises = [
+            _proven_noise(site, settings, k, float(m), releases, extra[k]) for k, m in enumerate(mu)
+        ]
+    return PerturbedMinimiser(tuple(noises), reach(site, settings, mu))
+
+
+def reach(site: Site, settings: Settings, mu: Array) -> Reach:
+    """Return how far an agent's numbers may go."""
+    risk = site.risk
+    return Reach(risk.loss, risk.d, risk.n, mu, settings.beta, radius(site, settings))
 
 
 def perturbed(site: Site, settings: Settings, mu: float) -> Step:

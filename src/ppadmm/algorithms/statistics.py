@@ -3,9 +3,8 @@
 All are computed from the *unperturbed* subproblem: a fresh b is drawn only after the test passed,
 so tests and releases are an ordinary adaptive composition.
 
-They are computed in floating point. Δ has room for the rounding of sums over records, which grows
-with n, and a relative `MARGIN` for the rest, which grows with the public θ and c: that is bounded
-before every test, and a test for which the room is too small is not made.
+They are computed in floating point. Δ has room for what rounding does to a statistic on two data
+sets, wherever θ and c may lie (`Reach`), and a relative `MARGIN` for the noise's grid.
 """
 
 from collections.abc import Callable
@@ -14,9 +13,9 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from ppadmm.errors import SolverError
+from ppadmm.mechanisms.reach import Reach, data_rounding
 from ppadmm.privacy.calibration import Step
-from ppadmm.privacy.sensitivity import MARGIN
+from ppadmm.privacy.sensitivity import MARGIN, UNIT_ROUNDOFF
 from ppadmm.problem.risk import Subproblem, accumulated, summing
 from ppadmm.registry import Registry
 from ppadmm.solvers.base import Solver, Warm
@@ -30,8 +29,8 @@ class Statistic(Protocol):
     def name(self) -> str:
         """The name a user types."""
 
-    def sensitivity(self, step: Step, n: int, lipschitz: float, mu: Array) -> Array:
-        """Return Δ, (R,), with room for rounding."""
+    def sensitivity(self, step: Step, reach: Reach) -> Array:
+        """Return Δ, (R,), with room for rounding wherever values may lie."""
 
     def unit(self, sigma1: Array, mu: Array, d: int) -> Array:
         """Return what noise of size σ₁ alone does to the statistic, roughly: (R,)."""
@@ -51,10 +50,14 @@ class GradientNorm:
 
     name: ClassVar[str] = "gradient"
 
-    def sensitivity(self, step: Step, n: int, lipschitz: float, mu: Array) -> Array:
-        """Δ = s, and twice the rounding γ_n·G of a sum over records."""
-        rounded = 2.0 * lipschitz * summing(n, step.span)
-        return np.full_like(mu, (step.sensitivity + rounded) * (1.0 + MARGIN))
+    def sensitivity(self, step: Step, reach: Reach) -> Array:
+        """Δ = s, and twice the rounding of ∇F and of its norm."""
+        loss, d = reach.loss, reach.parameters
+        summed = loss.lipschitz * summing(reach.n, loss.span)
+        public = 8.0 * UNIT_ROUNDOFF * (1.0 + 2.0 * reach.mu * reach.radius)
+        error = summed + public + data_rounding(loss, d) * reach.radius
+        error = error + accumulated(d + 4) * _steepest(reach)
+        return np.asarray((step.sensitivity + 2.0 * error) * (1.0 + MARGIN))
 
     def unit(self, sigma1: Array, mu: Array, d: int) -> Array:
         """σ₁√d, the size of the b that the last release carries."""
@@ -64,9 +67,6 @@ class GradientNorm:
         self, sub: Subproblem, own: Array, solver: Solver, start: Warm, beta: float
     ) -> tuple[Array, Warm]:
         """One pass over the records; the next solve may start where the gradient is known now."""
-        public = sub.rounding(own) - sub.risk.rounding_terms[0]
-        error = public + accumulated(own.shape[1] + 4) * _steepest(sub, own)
-        _require_room(self.name, error, sub.risk.loss.lipschitz / sub.risk.n)
         data = sub.risk.gradient(own)
         gradient = sub.gradient(own, data)
         return np.sqrt(np.vecdot(gradient, gradient)), Warm(own, data, start.memory)
@@ -81,9 +81,12 @@ class Movement:
 
     name: ClassVar[str] = "movement"
 
-    def sensitivity(self, step: Step, n: int, lipschitz: float, mu: Array) -> Array:
-        """Δ = s/μ + 2β/μ."""
-        return np.asarray((step.sensitivity / mu + step.spread) * (1.0 + MARGIN))
+    def sensitivity(self, step: Step, reach: Reach) -> Array:
+        """Δ = s/μ + 2β/μ, and twice the rounding of a norm."""
+        longest = (_steepest(reach) + reach.beta) / reach.mu
+        error = accumulated(reach.parameters + 4) * longest
+        moved = step.sensitivity / reach.mu + step.spread
+        return np.asarray((moved + 2.0 * error) * (1.0 + MARGIN))
 
     def unit(self, sigma1: Array, mu: Array, d: int) -> Array:
         """σ₁√d/μ, the most that such a b can move the solution, roughly."""
@@ -93,8 +96,6 @@ class Movement:
         self, sub: Subproblem, own: Array, solver: Solver, start: Warm, beta: float
     ) -> tuple[Array, Warm]:
         """One solve without noise."""
-        error = accumulated(own.shape[1] + 4) * (_steepest(sub, own) + beta)
-        _require_room(self.name, error, sub.risk.loss.lipschitz / sub.risk.n)
         solution = solver.solve(sub, start, beta)
         change = solution.point - own
         return np.sqrt(np.vecdot(change, change)), solution.warm
@@ -110,12 +111,15 @@ class LossDecrease:
     clip: float = 2.0
     name: ClassVar[str] = "loss"
 
-    def sensitivity(self, step: Step, n: int, lipschitz: float, mu: Array) -> Array:
-        """Add the record's own term at both points and the candidate's move."""
-        record = self.clip * step.sensitivity / lipschitz
-        moved = lipschitz * (step.sensitivity / mu + step.spread)
-        rounded = 4.0 * self.clip * summing(n, step.span)
-        return np.asarray((record + moved + rounded) * (1.0 + MARGIN))
+    def sensitivity(self, step: Step, reach: Reach) -> Array:
+        """Add the record's own term at both points, the candidate's move and the rounding."""
+        G = reach.loss.lipschitz
+        record = self.clip * step.sensitivity / G
+        moved = G * (step.sensitivity / reach.mu + step.spread)
+        sizes = 2.0 * reach.radius + (_steepest(reach) + reach.beta) / reach.mu
+        margins = G * accumulated(reach.parameters + 8) * sizes
+        error = 2.0 * self.clip * summing(reach.n, step.span) + margins
+        return np.asarray((record + moved + 2.0 * error) * (1.0 + MARGIN))
 
     def unit(self, sigma1: Array, mu: Array, d: int) -> Array:
         """10⁻³, the paper's threshold."""
@@ -125,34 +129,14 @@ class LossDecrease:
         self, sub: Subproblem, own: Array, solver: Solver, start: Warm, beta: float
     ) -> tuple[Array, Warm]:
         """One solve without noise and two evaluations."""
-        G = sub.risk.loss.lipschitz
-        sizes = 2.0 * np.sqrt(np.vecdot(own, own)) + (_steepest(sub, own) + beta) / sub.mu
-        error = G * accumulated(own.shape[1] + 8) * sizes
-        _require_room(self.name, error, (self.clip + G * G / sub.mu) / sub.risk.n)
         solution = solver.solve(sub, start, beta)
         before = sub.risk.clipped_value(own, self.clip)
         return before - sub.risk.clipped_value(solution.point, self.clip), solution.warm
 
 
-def _steepest(sub: Subproblem, own: Array) -> Array:
-    """Bound ‖∇F(θᵢ)‖ whatever the records: G + ‖μθᵢ + c‖, (A,)."""
-    public = sub.mu[:, None] * own + sub.linear
-    return np.asarray(sub.risk.loss.lipschitz + np.sqrt(np.vecdot(public, public)))
-
-
-def _require_room(name: str, error: Array, least: Array | float) -> None:
-    """Raise unless a statistic may be off by `error` (A,), whose Δ is at least `least`.
-
-    Two data sets are off by twice that, and half of the margin is for the noise's grid. All here
-    is public, so that refusing tells nothing.
-    """
-    room = MARGIN * np.asarray(least) / 4.0
-    if not (error <= room).all():
-        raise SolverError(
-            f"The statistic {name!r} cannot be tested: rounding may move it by "
-            f"{np.max(error):.3g}, and its noise covers {np.min(room):.3g}; what neighbours sent "
-            "is too large for double precision. Nothing was released."
-        )
+def _steepest(reach: Reach) -> Array:
+    """Bound ‖∇F(θᵢ)‖ whatever the records: G + μR + μR, (R,)."""
+    return np.asarray(reach.loss.lipschitz + 2.0 * reach.mu * reach.radius)
 
 
 STATISTICS: Registry[Callable[[], Statistic]] = Registry(

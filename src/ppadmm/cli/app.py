@@ -3,6 +3,7 @@
 import os
 import sys
 import traceback
+import warnings
 from io import TextIOWrapper
 from typing import Annotated, NoReturn
 
@@ -10,7 +11,7 @@ import typer
 
 from ppadmm import __version__
 from ppadmm.cli.common import InterruptedRunError
-from ppadmm.errors import InputError, PpadmmError
+from ppadmm.errors import InputError, OverlapWarning, PpadmmError
 
 DEBUG = "--debug"
 
@@ -56,6 +57,7 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _print_any_letter()
     debug = DEBUG in sys.argv[1:]
+    usual, warnings.formatwarning = warnings.formatwarning, _warning
     try:
         app([word for word in sys.argv[1:] if word != DEBUG], prog_name="ppadmm")
     except SystemExit as end:
@@ -66,6 +68,21 @@ def main() -> None:
         if debug:
             traceback.print_exception(error)
         _fail(_known(error))
+    finally:
+        warnings.formatwarning = usual
+
+
+def _warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    line: str | None = None,
+) -> str:
+    """Spell a warning of ours as one sentence."""
+    if issubclass(category, OverlapWarning):
+        return f"Warning: {message}\n"
+    return f"{filename}:{lineno}: {category.__name__}: {message}\n"
 
 
 def _known(error: Exception) -> PpadmmError:

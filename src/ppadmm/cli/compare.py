@@ -47,7 +47,7 @@ def compare(
     calibration: Annotated[str, typer.Option(metavar="NAME", help="proven or paper.")] = "proven",
     rounds: Annotated[int | None, typer.Option(metavar="T", help="As for train.")] = None,
     eta: Annotated[float | None, typer.Option(metavar="η", help="As for train.")] = None,
-    beta: Annotated[float, typer.Option(metavar="β", help="As for train.")] = 1e-8,
+    beta: Annotated[float | None, typer.Option(metavar="β", help="As for train.")] = None,
     jobs: Jobs = None,
     engine: SweepEngine = "pool",
     ray_address: RayAddress = None,

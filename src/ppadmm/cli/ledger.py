@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ppadmm.cli.app import app
-from ppadmm.cli.common import Json, show
+from ppadmm.cli.common import Json, completed, show
 
 ledger_app = typer.Typer(
     name="ledger",
@@ -53,28 +53,37 @@ def grant(
             "planned (all runs are fixed before the first; costs a little less).",
         ),
     ] = "adaptive",
+    adjacency: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="What is protected: replace-one or zero-out; runs of the other are refused.",
+            autocompletion=completed("replace-one, zero-out"),
+        ),
+    ] = "replace-one",
     as_json: Json = False,
 ) -> None:
     """Grant a data set a budget: what all runs on it, ever, may cost together.
 
-    A later grant for the same data set takes the place of the earlier one. It must not be chosen
-    because of what was released.
+    A later grant for the same data set takes the place of the earlier one and, once there are runs,
+    has the same adjacency. It must not be chosen because of what was released.
 
     Example: ppadmm ledger grant hospital.ledger patients --epsilon 3 --by "Data protection officer"
     """
     from ppadmm.privacy import Budget
+    from ppadmm.privacy.protection import Protection
     from ppadmm.privacy.sqlite_ledger import SqliteLedger
 
     with SqliteLedger.open(file) as ledger:
-        ledger.grant(dataset, Budget(epsilon, delta), by, note, rule)
+        ledger.grant(dataset, Budget(epsilon, delta), by, note, rule, Protection(adjacency))
         spent = ledger.spent(dataset)
         if as_json:
-            granted = {"granted": epsilon, "delta": delta, "rule": rule}
+            granted = {"granted": epsilon, "delta": delta, "rule": rule, "adjacency": adjacency}
             show({"dataset": dataset, **granted, "spent": spent})
             return
         show(
-            f"{dataset}: ε = {epsilon:g} at δ = {delta:g} granted ({rule} rule), ε = {spent:.4g} "
-            "spent so far."
+            f"{dataset}: ε = {epsilon:g} at δ = {delta:g} granted for {adjacency} ({rule} rule), "
+            f"ε = {spent:.4g} spent so far."
         )
 
 

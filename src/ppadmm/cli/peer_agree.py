@@ -87,6 +87,10 @@ def agree(
         float,
         typer.Option(metavar="S", help="Seconds to wait for a silent neighbour in the run."),
     ] = 600.0,
+    pace: Annotated[
+        float,
+        typer.Option(metavar="S", help="Send S seconds after all neighbours have [at once]."),
+    ] = 0.0,
     as_json: Json = False,
 ) -> None:
     """Draft the agreement from the cards of all sites; send the file to every one of them.
@@ -99,7 +103,7 @@ def agree(
     order = _in_order([Card.load(path) for path in cards])
     given = {
         "algorithm": algorithm, "loss": loss, "multiclass": multiclass, "delta": delta,
-        "patience": patience,
+        "patience": patience, "pace": pace,
     }  # fmt: skip
     terms = _draft(order, graph, given, rounds, eta, regularisation)
     save_agreement(terms, out)
@@ -225,7 +229,7 @@ def _draft(
     loss = loss_for(given["loss"], cards[0].classes, given["multiclass"])
     budgets = [Budget(party.epsilon, given["delta"]) for party in parties]
     sizes = (tuple(party.records for party in parties), cards[0].features, network.degrees)
-    plan = choose(given["algorithm"], sizes, budgets, loss, rounds, eta)
+    plan = choose(given["algorithm"], sizes, budgets, loss, rounds, eta, None, regularisation or 0)
     return Agreement(
         parties=parties,
         edges=network.edges,
@@ -233,7 +237,8 @@ def _draft(
         parameters=cards[0].features * loss.outputs,
         rounds=plan.rounds,
         eta=plan.eta,
-        regularisation=regularisation or plan.regularisation,
+        regularisation=plan.regularisation,
+        beta=plan.beta,
         nonce=secrets.token_hex(8),
         **given,
     )
@@ -249,6 +254,8 @@ def in_words(terms: "Agreement") -> str:
         f"  {terms.parameters} parameters, schema {terms.schema[:12]}…",
         f"  a silent neighbour is waited for {terms.patience:g} s",
     ]
+    if terms.pace:
+        lines.append(f"  a message leaves {terms.pace:g} s after those that it waited for came")
     for i, party in enumerate(terms.parties):
         near = ", ".join(map(str, terms.graph.neighbours(i)))
         where = party.endpoint or "dials out only"

@@ -109,8 +109,9 @@ def _signature(peer: "PeerFile", terms: "Agreement") -> None:
 
 def _ledger(peer: "PeerFile", terms: "Agreement") -> None:
     """Refuse a ledger that does not hold, or that leaves no room for this run."""
-    from ppadmm.privacy.accounts import cost, refusal
+    from ppadmm.privacy.accounts import cost, mixed, refusal
     from ppadmm.privacy.chain import read_rows, verify
+    from ppadmm.privacy.protection import Protection
 
     if not peer.ledger:
         raise InputError("peer.toml names no ledger; make one with `ppadmm ledger new`")
@@ -123,6 +124,8 @@ def _ledger(peer: "PeerFile", terms: "Agreement") -> None:
     begun = any(run.body["spec"] == terms.digest for run in books.counted(name))
     if begun or party.not_private_because:
         return
+    if why := mixed(books, name, Protection(terms.adjacency), peer.ledger):
+        raise InputError(why)
     more = [party.reserved[party.number]]
     if (total := cost(books, name, more)) > books.grants[name]["epsilon"]:
         raise InputError(refusal(books, name, total, more))

@@ -71,7 +71,7 @@ def plan(
     ] = "replace-one",
     rounds: Annotated[int | None, typer.Option(metavar="T", help="As for train.")] = None,
     eta: Annotated[float | None, typer.Option(metavar="η", help="As for train.")] = None,
-    beta: Annotated[float, typer.Option(metavar="β", help="As for train.")] = 1e-8,
+    beta: Annotated[float | None, typer.Option(metavar="β", help="As for train.")] = None,
     seeds: Annotated[
         int, typer.Option(metavar="K", help="Simulated runs, dealt over the populations.")
     ] = 12,

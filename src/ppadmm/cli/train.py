@@ -142,7 +142,10 @@ def train(
     ] = None,
     beta: Annotated[
         float | None,
-        typer.Option(metavar="β", help="Gradient norm every local solve must certify [1e-8]."),
+        typer.Option(
+            metavar="β",
+            help="Gradient norm that local solves reach [1e-8], or more where rounding needs it.",
+        ),
     ] = None,
     calibration: Annotated[
         str | None,

@@ -6,7 +6,7 @@ What it spares is Python between them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -18,7 +18,7 @@ from ppadmm.algorithms.base import Heard
 from ppadmm.mechanisms import Desk, PerturbedMinimiser, Place, Release
 from ppadmm.noise import Key, NoiseSource, SeededNoise
 from ppadmm.problem.risk import MarginRisk, Subproblem
-from ppadmm.solvers import FixedMetric, each
+from ppadmm.solvers import FixedMetric, Guarded, Solver, each
 from ppadmm.solvers.base import Warm
 from ppadmm.solvers.each import Everyone
 from ppadmm.typing import Array, Rows
@@ -33,13 +33,17 @@ def suits(agents: Sequence[Agent]) -> bool:
     return (
         len(agents) > 1
         and len(rules) == len(agents)
-        and all(isinstance(rule.solver, FixedMetric) for rule in rules)
+        and all(_quick(rule.solver) is FixedMetric for rule in rules)
         and all(isinstance(rule.mechanism, PerturbedMinimiser) for rule in rules)
         and all(len(rule.eta) == 1 for rule in rules)
         and len({(rule.rounds, _mechanism(rule).beta) for rule in rules}) == 1
         and all(each.suits(rule.site.risk) for rule in rules)
         and all(agent.untouched and not agent.desk.durable for agent in agents)
     )
+
+
+def _quick(solver: Solver) -> type[Solver]:
+    return type(solver.quick) if isinstance(solver, Guarded) else type(solver)
 
 
 def _mechanism(rule: ADMM) -> PerturbedMinimiser:
@@ -112,8 +116,14 @@ def sing(agents: Sequence[Agent], on_round: Callable[[int], None] | None) -> lis
 
 def _merged(mechanisms: Sequence[PerturbedMinimiser]) -> PerturbedMinimiser:
     noises = tuple(noise for mechanism in mechanisms for noise in mechanism.noises)
-    mu = tuple(least for mechanism in mechanisms for least in mechanism.mu)
-    return PerturbedMinimiser(noises, mechanisms[0].beta, mu)
+    reaches = [mechanism.reach for mechanism in mechanisms]
+    together = replace(
+        reaches[0],
+        n=max(reach.n for reach in reaches),
+        mu=np.concatenate([reach.mu for reach in reaches]),
+        radius=np.concatenate([reach.radius for reach in reaches]),
+    )
+    return PerturbedMinimiser(noises, together)
 
 
 def _begun(agents: Sequence[Agent]) -> tuple[Heard, Warm]:

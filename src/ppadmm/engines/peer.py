@@ -10,6 +10,7 @@ two messages are all that anyone can need. What leaves is what the ledger holds:
 of the agent only after its release is on disk. Averages of releases cost nothing.
 """
 
+import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable
@@ -33,7 +34,13 @@ from ppadmm.engines.peer_store import Store
 from ppadmm.engines.peer_view import Teller, View, view_of
 from ppadmm.engines.pki.revocations import EVERY, Revocations
 from ppadmm.engines.transport import HISTORY, Transport
-from ppadmm.errors import DisagreementError, ForeignError, InputError, ProtocolError
+from ppadmm.errors import (
+    DisagreementError,
+    ForeignError,
+    InputError,
+    OutOfBoundsError,
+    ProtocolError,
+)
 from ppadmm.wire import FINAL, VALUE, Codec
 
 if TYPE_CHECKING:
@@ -152,11 +159,30 @@ class Peer(Standing):
             if self._made:
                 self._until(lambda: not self.agent.missing, self._say_again)
             self._look_at_revocations()
+            since = time.monotonic()
             send = self.agent.next()
             if not isinstance(send, Send):
                 raise InputError(f"Agent {self.agent.number} had nothing to say: {send}.")
-            self._publish(self._keep(send))
+            data = self._keep(send)
+            self._hold(since)
+            self._publish(data)
             self._tell("round", round=send.message.round, spoke=bool(send.release.spoke[0]))
+
+    def _hold(self, since: float) -> None:
+        """Wait until the agreed pace has passed: a solve's duration is not to be seen.
+
+        One that took longer is held to the next multiple, and the site's own log says so.
+        """
+        if not (pace := self.agreement.pace):
+            return
+        passed = time.monotonic() - since
+        if passed > pace:
+            self._tell_rarely("slower than the pace", pace=pace)
+        due = since + pace * math.ceil(passed / pace)
+        while (left := due - time.monotonic()) > 0.0:
+            found = self._transport.receive(left)
+            if found is not None:
+                self._take(*found)
 
     def _end(self) -> None:
         """Hand round the final averages; stay until the neighbours hold all of them, too."""
@@ -322,7 +348,10 @@ class Peer(Standing):
         if not 0 <= message.round - self.agent.round <= 1 or message.round >= self.rounds:
             self.tally.late += 1
             return
-        self.agent.receive(message)
+        try:
+            self.agent.receive(message)
+        except OutOfBoundsError as error:  # signed by the neighbour: it does not keep to the terms
+            raise _Ended(f"{self.name(neighbour)} broke the terms: {error}") from None
         self.tally.heard(message)
 
     def _take_final(self, data: bytes) -> None:

@@ -22,24 +22,25 @@ from sklearn.utils.validation import (
 
 from ppadmm.algorithms import recipe_named
 from ppadmm.data import Schema
+from ppadmm.data.fingerprint import Fingerprint
 from ppadmm.errors import BudgetError, DataError, InputError, PrivacyWarning
 from ppadmm.estimator.encoders import Box, BySchema, Encoder, box, observed_box, target
 from ppadmm.estimator.staging import deal, refuse_missing, scene
-from ppadmm.estimator.watch import REGISTER, fitted_steps, refuse_callers
+from ppadmm.estimator.watch import REGISTER, Earlier, Fit, fitted_steps, refuse_callers
 from ppadmm.experiments.advice import hints
 from ppadmm.experiments.booked import Booking, open_booking
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.experiments.train import Played, Prepared, play, statement_of
-from ppadmm.privacy import Tally, accountant
+from ppadmm.privacy import Budget, Tally, accountant
 from ppadmm.privacy.interop import to_dp_event, without_sampler
-from ppadmm.privacy.statement import Statement
-from ppadmm.privacy.totals import together
+from ppadmm.privacy.protection import Protection
+from ppadmm.privacy.statement import Statement, rounded_up
 from ppadmm.problem.graphs import ALONE
 from ppadmm.typing import Array
 
 ONE_PLACE = ("pp", "one-shot", "centralised")
 """Algorithms that, for a single agent, mean objective perturbation of all records at once."""
-Seen: TypeAlias = tuple[Any, Callable[[], bytes]]
+Seen: TypeAlias = tuple[Any, Callable[[], Fingerprint]]
 """Rows to know again in this process, and what a ledger knows the records by."""
 
 
@@ -120,7 +121,7 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for hint in hints(prepared):
             warnings.warn(hint, UserWarning, stacklevel=2)
         seen = X if isinstance(encoder, Box) else rows
-        records = (seen, partial(encoder.fingerprint, X, codes))
+        records = (seen, partial(encoder.fingerprint, X, labels))
         played, statement = self._train(prepared, records, learnt)
         self.classes_ = classes
         self.schema_ = schema
@@ -279,22 +280,31 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             played = self._play(prepared, records, reasons)
             statement = statement_of(prepared, played)
             return played, replace(statement, private=False, not_private_because=reasons)
-        prints = REGISTER.prints(records[0])
-        self._refuse_again(REGISTER.earlier(prints)[0], len(prints))
+        prints, protection = REGISTER.prints(records[0]), Protection(self.adjacency)
+        self._refuse_again(REGISTER.earlier(prints), protection, len(prints))
         played = self._play(prepared, records, ())
-        count, costs = REGISTER.enter(prints, played.reserved)
-        self._refuse_again(count, len(prints))  # another thread was faster: nothing is shown
+        fit = Fit(prints, tuple(played.reserved), Budget(self.epsilon, self.delta), protection)
+        earlier = REGISTER.enter(fit)
+        # Another thread may have been faster: then nothing is shown.
+        self._refuse_again(earlier, protection, len(prints))
         statement = statement_of(prepared, played)
-        note = _together([*costs, tuple(played.reserved)], self.delta) if costs else ()
+        note = _together([*earlier.fits, fit]) if earlier.fits else ()
         return played, replace(statement, caveats=(*note, *statement.caveats))
 
-    def _refuse_again(self, count: int, of: int) -> None:
-        if count and self.ledger is None and not self.accept_composition:
+    def _refuse_again(self, earlier: Earlier, protection: Protection, of: int) -> None:
+        if earlier.count and self.ledger is None and not self.accept_composition:
             raise BudgetError(
-                f"{count} of these {of} records were trained on before in this process, "
+                f"{earlier.count} of these {of} records were trained on before in this process, "
                 "and ε adds up over fits; give ledger=FILE to keep the books, "
                 "accept_composition=True to go on, or random_state to simulate."
             )
+        for fit in earlier.fits:
+            if fit.protection != protection:
+                raise BudgetError(
+                    f"Some of these records were trained on before in this process with adjacency "
+                    f"{fit.protection}, and costs of that and of {protection} do not add up; give "
+                    f"adjacency={str(fit.protection)!r}, or random_state to simulate."
+                )
 
     def _play(self, prepared: Prepared, records: Seen, reasons: Sequence[str]) -> Played:
         """Run the agents, and charge the ledger if there is one; it refuses what has `reasons`."""
@@ -428,11 +438,18 @@ def _learnt(step: str) -> str:
     )
 
 
-def _together(costs: Sequence[Sequence[Tally]], delta: float) -> tuple[str]:
-    bound = together(costs, delta)
+def _together(fits: Sequence[Fit]) -> tuple[str]:
+    """Say what all fits cost; each may follow from what was seen of the earlier ones."""
+    total = REGISTER.total(fits)
+    found = (
+        "no ε covers them together."
+        if total is None
+        else f"however each was chosen, the privacy loss of all together is at most "
+        f"ε = {rounded_up(total.epsilon)}, except with probability δ = {total.delta:g}."
+    )
     return (
-        f"Some of these records were trained on in {len(costs) - 1} earlier fits of this process: "
-        f"together ε = {bound.epsilon:.4g} at δ = {delta:g}.",
+        f"Some of these records were trained on in {len(fits) - 1} earlier fits of this process: "
+        f"{found}",
     )
 
 

@@ -1,6 +1,5 @@
 """From what a user passes as X to rows of norm ≤ 1, by public knowledge alone, and back."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from ppadmm.data import Classes, Label, Matrix, Numeric, Schema, Target, as_table, normalise_rows
 from ppadmm.data.encode import signed_frame, signed_unit
-from ppadmm.data.fingerprint import row_fingerprint, table_fingerprint
+from ppadmm.data.fingerprint import Fingerprint, matrix_fingerprint, table_fingerprint
 from ppadmm.errors import DataError
 from ppadmm.typing import Array
 
@@ -25,7 +24,7 @@ class Encoder(Protocol):
     def linear(self, theta: Array) -> tuple[Array, Array]:
         """Return coefficients (K, features) and intercepts (K,) of models θ (K, d)."""
 
-    def fingerprint(self, X: Any, codes: NDArray[np.intp]) -> bytes:
+    def fingerprint(self, X: Any, labels: NDArray[Any]) -> Fingerprint:
         """Return what a ledger knows these records by, whatever their encoding."""
 
 
@@ -54,9 +53,9 @@ class Box:
         slopes = np.divide(theta[:, :-1], unit, out=np.zeros_like(theta[:, :-1]), where=unit > 0)
         return slopes, theta[:, -1] - slopes @ shift
 
-    def fingerprint(self, X: Any, codes: NDArray[np.intp]) -> bytes:
-        """SHA-256 of the numbers before they are clipped, and of the labels."""
-        return row_fingerprint([(X, codes)])
+    def fingerprint(self, X: Any, labels: NDArray[Any]) -> Fingerprint:
+        """Of the numbers before they are clipped, and of the labels."""
+        return matrix_fingerprint(X, labels.tolist())
 
     def columns(self, names: Sequence[str]) -> tuple[Numeric, ...]:
         """Return the bounds as columns of a schema."""
@@ -78,9 +77,11 @@ class BySchema:
         """Per encoded feature, in the order of `schema.feature_names`."""
         return theta[:, :-1].copy(), theta[:, -1].copy()
 
-    def fingerprint(self, X: Any, codes: NDArray[np.intp]) -> bytes:
-        """SHA-256 of the cells, of columns that are no features, too, and of the labels."""
-        return hashlib.sha256(table_fingerprint([self._table(X)]) + codes.tobytes()).digest()
+    def fingerprint(self, X: Any, labels: NDArray[Any]) -> Fingerprint:
+        """Of the cells, of columns that are no features, too, and of the labels as one more."""
+        table = self._table(X)
+        label = as_table({self.schema.label.name: labels.tolist()})
+        return table_fingerprint([table.append_column(label.schema.field(0), label.column(0))])
 
     def _table(self, X: Any) -> Any:
         if hasattr(X, "columns") or isinstance(X, Mapping) or hasattr(X, "column_names"):

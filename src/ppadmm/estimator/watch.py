@@ -8,6 +8,7 @@ without noise. None of that is covered by the ε of one fit, so it is refused or
 - which records were trained on before in this process, from keyed hashes of the rows.
 """
 
+import math
 import secrets
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from threading import Lock
 from types import FrameType
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +24,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
 from ppadmm.errors import BudgetError
-from ppadmm.privacy import Tally
+from ppadmm.privacy import Budget, Tally
+from ppadmm.privacy.filters import best_order, odometer
+from ppadmm.privacy.protection import Protection
 
 Prints = NDArray[np.uint64]
-Cost: TypeAlias = tuple[Tally, ...]
-Earlier: TypeAlias = tuple[int, list[Cost]]
 MAY_CALL = ("sklearn.base", "sklearn.pipeline", "sklearn.utils")
 SEARCH = (
     "fit was called by {module}: a search or a cross-validation trains on the same records many "
@@ -80,15 +81,35 @@ def _learns(step: Any) -> bool:
     return bool(get_tags(step).requires_fit)
 
 
+@dataclass(frozen=True)
+class Fit:
+    """One fit with secure noise: hashes of its rows, what it cost each agent, and of what."""
+
+    prints: Prints
+    cost: tuple[Tally, ...]
+    budget: Budget
+    protection: Protection
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """How many of some records were trained on before, and the fits that did."""
+
+    count: int
+    fits: tuple[Fit, ...]
+
+
 @dataclass
 class Register:
-    """The fits with secure noise of this process: hashes of their rows, and what each cost.
+    """The fits with secure noise of this process.
 
-    The hashes are keyed with a secret of the process, so they say nothing outside it.
+    The hashes are keyed with a secret of the process, so they say nothing outside it. Fits may
+    follow from what earlier ones showed: they add up at one order, which the budget of the first
+    fixes, for a total of twice its ε (docs/privacy.md, section 14).
     """
 
     key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
-    fits: list[tuple[Prints, Cost]] = field(default_factory=list)
+    fits: list[Fit] = field(default_factory=list, repr=False)
     lock: Any = field(default_factory=Lock, repr=False)
 
     def prints(self, X: Any) -> Prints:
@@ -101,22 +122,29 @@ class Register:
             fits = list(self.fits)
         return _among(prints, fits)
 
-    def enter(self, prints: Prints, cost: Sequence[Tally]) -> Earlier:
+    def enter(self, fit: Fit) -> Earlier:
         """Remember a fit, and return the `earlier` ones: another thread's may have ended by now."""
         with self.lock:
             fits = list(self.fits)
-            self.fits.append((np.unique(prints), tuple(cost)))
-        return _among(prints, fits)
+            self.fits.append(fit)
+        return _among(fit.prints, fits)
+
+    def total(self, fits: Sequence[Fit]) -> Budget | None:
+        """Return the ε that the loss of all fits exceeds with probability δ at most, and that δ."""
+        first = self.fits[0].budget
+        order = best_order(Budget(2.0 * first.epsilon, first.delta))
+        found = odometer([fit.cost for fit in fits], first.delta, order)
+        return Budget(found, first.delta) if math.isfinite(found) else None
 
     def _print(self, row: bytes) -> int:
         return int.from_bytes(blake2b(row, digest_size=8, key=self.key).digest(), "little")
 
 
-def _among(prints: Prints, fits: Sequence[tuple[Prints, Cost]]) -> Earlier:
-    found = [(np.isin(prints, seen), cost) for seen, cost in fits]
-    hit = [(rows, cost) for rows, cost in found if rows.any()]
+def _among(prints: Prints, fits: Sequence[Fit]) -> Earlier:
+    found = [(np.isin(prints, fit.prints), fit) for fit in fits]
+    hit = [(rows, fit) for rows, fit in found if rows.any()]
     count = int(np.logical_or.reduce([rows for rows, _ in hit]).sum()) if hit else 0
-    return count, [cost for _, cost in hit]
+    return Earlier(count, tuple(fit for _, fit in hit))
 
 
 def _rows(X: Any) -> Iterator[bytes]:

@@ -5,17 +5,20 @@ run costs the data set the worst of its agents; over several runs a record may b
 them, which `ppadmm.privacy.totals` covers.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from ppadmm.data import Schema
-from ppadmm.errors import BudgetError
+from ppadmm.data.fingerprint import Fingerprint
+from ppadmm.errors import BudgetError, OverlapWarning
 from ppadmm.experiments.scene import Reservations
 from ppadmm.experiments.spec import RunSpec, Search
 from ppadmm.privacy import Ledger, canonical
 from ppadmm.privacy.filters import rule_of
+from ppadmm.privacy.protection import Protection
 from ppadmm.privacy.run_ledger import RunLedger
 from ppadmm.privacy.sqlite_ledger import SqliteLedger
 
@@ -41,9 +44,10 @@ class Booked:
 
     ledger: SqliteLedger
     dataset: str
-    fingerprint: bytes
+    fingerprint: Fingerprint
     spec: str
     resume: bool
+    protection: Protection
     run: RunLedger | None = None
 
     def book(self, asked: Reservations) -> Sequence[Ledger]:
@@ -51,7 +55,11 @@ class Booked:
         if self.resume:
             run = self.ledger.resume_run(self.dataset, self.fingerprint, self.spec)
         else:
-            run = self.ledger.reserve_run(self.dataset, self.fingerprint, self.spec, asked)
+            run = self.ledger.reserve_run(
+                self.dataset, self.fingerprint, self.spec, asked, self.protection
+            )
+            for overlap in run.overlaps:
+                warnings.warn(overlap, OverlapWarning, stacklevel=2)
         self.run = run
         return [run.agent(number) for number, _ in asked]
 
@@ -94,6 +102,7 @@ class Booked:
             "granted": grant["epsilon"],
             "delta": grant["delta"],
             "rule": rule_of(grant).name,
+            **books.protection(self.dataset).to_plain(),
             "spent": self.ledger.spent(self.dataset),
             "runs": len(books.counted(self.dataset)),
         }
@@ -106,7 +115,7 @@ def open_booking(
     *,
     name: str,
     schema: Schema,
-    fingerprint: bytes,
+    fingerprint: Fingerprint,
     search: Search | None = None,
 ) -> Booked:
     """Open the ledger for a run or a search; one that is not private has no price: refused."""
@@ -117,7 +126,8 @@ def open_booking(
         )
     ledger = SqliteLedger.open(booking.ledger)
     known = booking.dataset or ledger.name_of(fingerprint) or Path(name).stem
-    return Booked(ledger, known, fingerprint, spec_digest(spec, schema, search), booking.resume)
+    digest, protection = spec_digest(spec, schema, search), Protection(spec.adjacency)
+    return Booked(ledger, known, fingerprint, digest, booking.resume, protection)
 
 
 def spec_digest(spec: RunSpec, schema: Schema, search: Search | None = None) -> str:

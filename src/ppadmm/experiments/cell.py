@@ -58,7 +58,7 @@ class Cell:
     calibration: str = "proven"
     rounds: int | None = None
     eta: float | None = None
-    beta: float = 1e-8
+    beta: float | None = None
     share: float = 1e-3
     speaking: Speaking = HALF_THE_ROUNDS
     curve: bool = False
@@ -166,7 +166,7 @@ def _dataset(
 
 def _plan(cell: Cell, scene: Scene, epsilon: float) -> Plan:
     budgets = [Budget(epsilon, cell.delta)] * scene.graph.size
-    return scene.plan(cell.algorithm, budgets, cell.rounds, cell.eta)
+    return scene.plan(cell.algorithm, budgets, cell.rounds, cell.eta, cell.beta)
 
 
 def _batch(
@@ -205,7 +205,7 @@ def _settings(cell: Cell, plans: list[tuple[float | None, Plan]], seeds: int) ->
         eta=tuple(plan.eta for _, plan in columns),
         regularisation=tuple(plan.regularisation for _, plan in columns),
         budgets=tuple(Budget(epsilon or 1.0, cell.delta) for epsilon, _ in columns),
-        beta=cell.beta,
+        beta=max(plan.beta for _, plan in plans),
         share=cell.share,
         calibration=cell.calibration,
         speaking=cell.speaking,

@@ -40,7 +40,7 @@ class Grid:
     calibration: str = "proven"
     rounds: int | None = None
     eta: float | None = None
-    beta: float = 1e-8
+    beta: float | None = None
     speaking: Speaking = HALF_THE_ROUNDS
 
     def __post_init__(self) -> None:

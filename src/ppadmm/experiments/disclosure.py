@@ -15,7 +15,7 @@ from ppadmm.privacy.curves import curves
 from ppadmm.privacy.record import to_plain
 from ppadmm.privacy.statement import finite_or_none
 
-FORMAT = 1
+FORMAT = 2
 KIND = "ppadmm privacy statement"
 UNTRIED = (
     "This run tried nothing on the records to choose its settings. Settings that a person gave "

@@ -17,7 +17,7 @@ from ppadmm.data import NAMES, load
 from ppadmm.errors import DataError, InputError
 from ppadmm.experiments.cell import Cell, Outcome, deal_seeds, fingerprint
 from ppadmm.experiments.compare import worst_proven
-from ppadmm.experiments.spec import BETA, PRESETS
+from ppadmm.experiments.spec import PRESETS
 from ppadmm.experiments.sweep import Sweep
 from ppadmm.typing import Array
 
@@ -243,7 +243,7 @@ def _block(
 ) -> Block:
     """Return one block: the paper's T, η and β, or our defaults, with `changes`."""
     paper = {name: PAPER[name] for name in ("rounds", "eta", "beta")}
-    values = {**(paper if calibration == "paper" else {"beta": BETA}), **changes}
+    values = {**(paper if calibration == "paper" else {}), **changes}
     cells = [
         Cell(
             data=origin.name,

@@ -47,7 +47,7 @@ class Case:
     adjacency: str
     rounds: int | None
     eta: float | None
-    beta: float
+    beta: float | None
 
     @property
     def parameters(self) -> int:
@@ -58,7 +58,7 @@ class Case:
         """Return T, η and λ̂ as `train` would choose them."""
         budgets = [Budget(epsilon, self.delta)] * self.graph.size
         sizes = (self.records, self.features, self.graph.degrees)
-        return choose(self.algorithm, sizes, budgets, self.loss, self.rounds, self.eta)
+        return choose(self.algorithm, sizes, budgets, self.loss, self.rounds, self.eta, self.beta)
 
     def settings(self, epsilons: Sequence[float]) -> Settings:
         """Return the settings of one replicate per ε; their T must be the same."""
@@ -68,7 +68,7 @@ class Case:
             eta=tuple(plan.eta for plan in plans),
             regularisation=tuple(plan.regularisation for plan in plans),
             budgets=tuple(Budget(epsilon, self.delta) for epsilon in epsilons),
-            beta=self.beta,
+            beta=max(plan.beta for plan in plans),
             adjacency=self.adjacency,
         )
 

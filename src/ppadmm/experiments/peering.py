@@ -21,6 +21,7 @@ from ppadmm.experiments.booked import Booked
 from ppadmm.experiments.site import Party
 from ppadmm.experiments.site_statement import disclosure_of, statement_of
 from ppadmm.privacy import Budget, MemoryLedger, Tally, accountant
+from ppadmm.privacy.protection import Protection
 from ppadmm.privacy.sqlite_ledger import SqliteLedger
 from ppadmm.privacy.statement import Statement
 
@@ -160,9 +161,10 @@ def _require_simulation(setting: Setting) -> None:
 
 def _booked(setting: Setting, ledger: SqliteLedger, name: str) -> Booked:
     """Find this agreement's run: a new one, one to go on with, or one that is over."""
-    digest = setting.party.agreement.digest
+    party = setting.party
+    digest, protection = party.agreement.digest, Protection(party.agreement.adjacency)
     runs = [run for run in ledger.books.counted(name) if run.body["spec"] == digest]
-    return Booked(ledger, name, setting.party.records.fingerprint, digest, resume=bool(runs))
+    return Booked(ledger, name, party.records.fingerprint, digest, bool(runs), protection)
 
 
 def _name(setting: Setting, ledger: SqliteLedger) -> str:
@@ -172,10 +174,13 @@ def _name(setting: Setting, ledger: SqliteLedger) -> str:
 
 
 def _simulation(setting: Setting) -> SqliteLedger:
-    path, delta = setting.state / "simulation.ledger", setting.party.agreement.delta
+    path, terms = setting.state / "simulation.ledger", setting.party.agreement
     if path.exists():
         return SqliteLedger.open(path)
     setting.state.mkdir(parents=True, exist_ok=True)
     ledger = SqliteLedger.create(path, SIMULATION)
-    ledger.grant(SIMULATION, Budget(1e6, delta), note="a simulation spends nothing")
+    ledger.grant(
+        SIMULATION, Budget(1e6, terms.delta), note="a simulation spends nothing",
+        protection=Protection(terms.adjacency),
+    )  # fmt: skip
     return ledger

@@ -9,7 +9,6 @@ from ppadmm.data import SOURCES
 from ppadmm.data.populations import POPULATIONS
 from ppadmm.errors import InputError
 from ppadmm.experiments.crowds import is_named
-from ppadmm.experiments.spec import BETA
 from ppadmm.privacy import ADJACENCIES, Budget
 from ppadmm.problem import LOSSES
 
@@ -40,7 +39,7 @@ class PlanSpec:
     adjacency: str = "replace-one"
     rounds: int | None = None
     eta: float | None = None
-    beta: float = BETA
+    beta: float | None = None
     like: str | None = None
     public: str | None = None
     schema: str | None = None

@@ -1,14 +1,14 @@
 """The stage of a run: records split over agents, a network, a held-out set. No budget yet."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, Site, recipe_named
-from ppadmm.algorithms.defaults import Plan, Sizes
+from ppadmm.algorithms.defaults import BETA, Plan, Sizes, default_beta
 from ppadmm.data import (
     Dataset,
     Deal,
@@ -120,11 +120,17 @@ class Scene:
         return risk_over(part, self.loss, beside)
 
     def plan(
-        self, algorithm: str, budgets: Sequence[Budget], rounds: int | None, eta: float | None
+        self,
+        algorithm: str,
+        budgets: Sequence[Budget],
+        rounds: int | None,
+        eta: float | None,
+        beta: float | None = None,
+        regularisation: float = 0.0,
     ) -> Plan:
         """Choose what was left open, from public sizes and every agent's budget."""
         sizes = (self.records, self.features, self.graph.degrees)
-        return choose(algorithm, sizes, budgets, self.loss, rounds, eta)
+        return choose(algorithm, sizes, budgets, self.loss, rounds, eta, beta, regularisation)
 
 
 def choose(
@@ -134,16 +140,27 @@ def choose(
     loss: Loss,
     rounds: int | None,
     eta: float | None,
+    beta: float | None = None,
+    regularisation: float = 0.0,
 ) -> Plan:
-    """Choose T, η and λ̂ from (records by agent, features, degrees) and budgets, all public."""
+    """Choose what was left open from (records by agent, features, degrees) and budgets, all public.
+
+    A regularisation of 0 is left open, too.
+    """
     records, features, degrees = sizes
     recipe = recipe_named(algorithm)
     if recipe.pooled:
-        pooled = Sizes((sum(records),), features, (1,))
-        return recipe.defaults(pooled, [strictest(budgets)], loss, rounds, eta)
-    held = [i for i, n in enumerate(records) if n]
-    public = Sizes(tuple(records[i] for i in held), features, tuple(degrees[i] for i in held))
-    return recipe.defaults(public, [budgets[i] for i in held], loss, rounds, eta)
+        public, budgets = Sizes((sum(records),), features, (1,)), [strictest(budgets)]
+    else:
+        held = [i for i, n in enumerate(records) if n]
+        public = Sizes(tuple(records[i] for i in held), features, tuple(degrees[i] for i in held))
+        budgets = [budgets[i] for i in held]
+    plan = recipe.defaults(public, budgets, loss, rounds, eta)
+    plan = replace(plan, regularisation=regularisation or plan.regularisation)
+    if beta is None and not recipe.not_private_because:
+        counted = public.degrees if recipe.listens else (0,) * public.agents
+        beta = default_beta(plan, replace(public, degrees=counted), budgets, loss)
+    return replace(plan, beta=beta or BETA)
 
 
 def strictest(budgets: Sequence[Budget]) -> Budget:

@@ -12,7 +12,7 @@ from ppadmm.agent import Agent
 from ppadmm.agreement import Agreement
 from ppadmm.algorithms import Algorithm, Site, recipe_named
 from ppadmm.data import Dataset, Schema, StreamedData, load, open_stream, shards
-from ppadmm.data.fingerprint import fingerprint
+from ppadmm.data.fingerprint import NO_RECORDS, Fingerprint, fingerprint
 from ppadmm.errors import DataError, InputError
 from ppadmm.noise import SecureNoise, SeededNoise
 from ppadmm.privacy import Charge, Ledger, Tally
@@ -35,9 +35,9 @@ class Records:
         return 0 if self.data is None else self.data.n
 
     @cached_property
-    def fingerprint(self) -> bytes:
+    def fingerprint(self) -> Fingerprint:
         """What a ledger knows them by."""
-        return b"no records" if self.data is None else fingerprint(self.data)
+        return NO_RECORDS if self.data is None else fingerprint(self.data)
 
     def risk(self, parameters: int, loss: Loss) -> Risk:
         """Return what reads them."""

@@ -13,7 +13,6 @@ from ppadmm.privacy import ADJACENCIES, Budget
 from ppadmm.problem import LOSSES, MULTICLASS
 from ppadmm.solvers import SOLVERS
 
-BETA = 1e-8
 PAPER = {
     "calibration": "paper",
     "rounds": 30,
@@ -60,7 +59,7 @@ class RunSpec:
     rounds: int | None = None
     eta: float | None = None
     regularisation: float = 0.0
-    beta: float = BETA
+    beta: float | None = None
     calibration: str = "proven"
     adjacency: str = "replace-one"
     solver: str = "auto"
@@ -78,7 +77,8 @@ class RunSpec:
         checks.one_of("solver", self.solver, ["auto", *SOLVERS])
         _ = self.budgets
         self._check_partition()
-        checks.probability("beta", self.beta)
+        if self.beta is not None:
+            checks.probability("beta", self.beta)
         checks.non_negative("regularisation", self.regularisation)
         if self.rounds is not None:
             checks.count("rounds", self.rounds, at_most=MAX_ROUNDS)

@@ -297,13 +297,15 @@ def _run_here(
 
 
 def _settings(spec: RunSpec, scene: Scene) -> Settings:
-    plan = scene.plan(spec.algorithm, spec.budgets, spec.rounds, spec.eta)
+    plan = scene.plan(
+        spec.algorithm, spec.budgets, spec.rounds, spec.eta, spec.beta, spec.regularisation
+    )
     return Settings(
         rounds=plan.rounds,
         eta=(plan.eta,),
-        regularisation=(spec.regularisation or plan.regularisation,),
+        regularisation=(plan.regularisation,),
         budgets=(strictest(spec.budgets),),
-        beta=spec.beta,
+        beta=plan.beta,
         calibration=spec.calibration,
         adjacency=spec.adjacency,
         solver=spec.solver,

@@ -3,8 +3,7 @@
 A mechanism wraps the solve, so that perturbing before, inside or after it share one signature.
 """
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -12,14 +11,15 @@ import numpy as np
 
 from ppadmm.errors import InfeasibleError, InputError, SolverError
 from ppadmm.mechanisms.desk import Desk
+from ppadmm.mechanisms.reach import Reach, within
 from ppadmm.mechanisms.release import Release
 from ppadmm.noise import Key, NoiseSource
 from ppadmm.privacy.accountant import log_determinant
 from ppadmm.privacy.calibration import Noise
 from ppadmm.privacy.events import Charge, NonPrivate, Pure
-from ppadmm.privacy.sensitivity import fits_double, objective_grid, output_grid
+from ppadmm.privacy.sensitivity import objective_grid, output_grid
 from ppadmm.problem.risk import Subproblem
-from ppadmm.solvers.base import Solver, Warm, require_reachable
+from ppadmm.solvers.base import Solution, Solver, Warm, not_certified
 from ppadmm.typing import Array, Rows
 
 
@@ -41,6 +41,10 @@ class Mechanism(Protocol):
     @property
     def scales(self) -> dict[str, Array]:
         """Names and sizes (R,) of the noises."""
+
+    @property
+    def radius(self) -> Array:
+        """The norm (R,) that no value of an agent exceeds; infinite where nothing rests on it."""
 
     def release(
         self, sub: Subproblem, solver: Solver, start: Warm, desk: Desk, place: Place
@@ -65,12 +69,17 @@ class ExactMinimiser:
         """No noise."""
         return {"sigma1": np.zeros(self.replicates), "sigma2": np.zeros(self.replicates)}
 
+    @property
+    def radius(self) -> Array:
+        """None."""
+        return np.full(self.replicates, np.inf)
+
     def release(
         self, sub: Subproblem, solver: Solver, start: Warm, desk: Desk, place: Place
     ) -> tuple[Release, Warm]:
         """Solve and release without noise."""
         desk.pay(self.charges)
-        solution = solver.solve(sub, start, self.beta)
+        solution = _certified(solver.solve(sub, start, self.beta), self.beta)
         return Release.everyone(solution.point), solution.warm
 
 
@@ -79,6 +88,7 @@ class FreeMinimiser:
     """θ = −c/μ, the minimiser without records: post-processing of what others released."""
 
     replicates: int
+    radius: Array
 
     @property
     def charges(self) -> tuple[Charge, ...]:
@@ -96,7 +106,7 @@ class FreeMinimiser:
         """Solve in closed form; refuses a subproblem with records."""
         if sub.risk.n:
             raise TypeError("FreeMinimiser is for agents without records.")
-        return Release.everyone(-sub.linear / sub.mu[:, None]), start
+        return Release.everyone(within(-sub.linear / sub.mu[:, None], self.radius)), start
 
 
 @dataclass(frozen=True)
@@ -104,13 +114,27 @@ class PerturbedMinimiser:
     """θ̂ ≈ argmin F(θ) + bᵀθ to gradient norm ≤ β, then released as θ̂ + N(0, σ₂²I).
 
     b ~ N(0, σ₁²I). Guarantee: one release costs `noises[k].charge`, under the adjacency that the
-    noise was calibrated for, if the solver's certificate holds and the noise source is secure. F
-    must be as strongly convex as the noise was calibrated for, `mu[k]`.
+    noise was calibrated for, if the noise source is secure. F must be as strongly convex as the
+    noise was calibrated for, `reach.mu`. Once it is paid for a release is made, whatever the
+    records, the noise and the neighbours' messages are (docs/privacy.md, section 5); whether β can
+    be reached is decided here, when the mechanism is made.
     """
 
     noises: tuple[Noise, ...]
-    beta: float
-    mu: tuple[float, ...]
+    reach: Reach
+
+    def __post_init__(self) -> None:
+        self.reach.require(self.scales["sigma1"])
+
+    @property
+    def beta(self) -> float:
+        """The residual of a solve."""
+        return self.reach.beta
+
+    @property
+    def radius(self) -> Array:
+        """R of the run, (R,)."""
+        return self.reach.radius
 
     @property
     def charges(self) -> tuple[Charge, ...]:
@@ -120,24 +144,22 @@ class PerturbedMinimiser:
     def release(
         self, sub: Subproblem, solver: Solver, start: Warm, desk: Desk, place: Place
     ) -> tuple[Release, Warm]:
-        """Pay, draw b, solve, and add the second noise to the solution.
+        """Pay, draw b, solve, add the second noise and bring the value into the radius.
 
-        What is beyond reach for the public terms alone is refused before it is paid for.
+        The last is post-processing, and so is the same for c: both are public by then.
         """
         self._require_convex(sub)
-        require_reachable(sub, self.beta)
+        sub = self.reach.admissible(sub)
         noise = desk.pay(self.charges)
         b = self._draw_linear(sub, noise, place)
-        perturbed = Subproblem(sub.risk, sub.mu, sub.linear + b)
-        require_reachable(perturbed, self.beta)
-        solution = solver.solve(perturbed, start, self.beta)
+        solution = solver.solve(Subproblem(sub.risk, sub.mu, sub.linear + b), start, self.beta)
         value = self._add_noise(solution.point, sub, noise, place)
-        return Release.everyone(value), solution.warm
+        return Release.everyone(within(value, self.radius)), solution.warm
 
     def restricted(self, rows: Rows) -> "PerturbedMinimiser":
         """Return the mechanism of some of the replicates."""
-        noises, mu = tuple(self.noises[k] for k in rows), tuple(self.mu[k] for k in rows)
-        return PerturbedMinimiser(noises, self.beta, mu)
+        reach = replace(self.reach, mu=self.reach.mu[rows], radius=self.radius[rows])
+        return PerturbedMinimiser(tuple(self.noises[k] for k in rows), reach)
 
     @cached_property
     def scales(self) -> dict[str, Array]:
@@ -148,7 +170,7 @@ class PerturbedMinimiser:
         }
 
     def _require_convex(self, sub: Subproblem) -> None:
-        least = np.array(self.mu)
+        least = self.reach.mu
         if not (sub.mu >= least * (1.0 - 1e-12)).all():
             raise InputError(
                 f"The noise is for subproblems of strong convexity μ ≥ {least.max():.6g}, got "
@@ -160,18 +182,19 @@ class PerturbedMinimiser:
         sigma = self.scales["sigma1"]
         grid = objective_grid(sigma, self.beta, sub.linear.shape[1])
         key = Key(place.agent, place.round, "linear")
-        b = noise.gaussian(np.zeros(sub.linear.shape), sigma, grid, key)
-        if not fits_double(math.sqrt(np.vecdot(b, b).max()), self.beta):
-            raise SolverError(
-                f"β = {self.beta:g} is too small for noise of size σ₁ = {sigma.max():.3g} in "
-                "double precision; choose a larger β. Nothing was released."
-            )
-        return b
+        return noise.gaussian(np.zeros(sub.linear.shape), sigma, grid, key)
 
     def _add_noise(self, point: Array, sub: Subproblem, noise: NoiseSource, place: Place) -> Array:
         sigma = self.scales["sigma2"]
         grid = output_grid(sigma, self.beta, sub.mu, point.shape[1])
         return noise.gaussian(point, sigma, grid, Key(place.agent, place.round, "output"))
+
+
+def _certified(solution: Solution, beta: float) -> Solution:
+    """Refuse what is not certified: only where no record is protected anyway."""
+    if not (solution.residual <= beta).all():
+        raise SolverError(not_certified(beta, float(np.max(solution.residual))))
+    return solution
 
 
 @dataclass(frozen=True)
@@ -201,6 +224,11 @@ class GammaMinimiser:
         """The ε of one release."""
         return {"epsilon_per_release": np.array(self.epsilons)}
 
+    @property
+    def radius(self) -> Array:
+        """None."""
+        return np.full(len(self.epsilons), np.inf)
+
     def rates(self, mu: Array) -> Array:
         """r = (ε − J)/s, (R,) → (R,)."""
         jacobian = np.array(
@@ -222,5 +250,6 @@ class GammaMinimiser:
         noise = desk.pay(self.charges)
         key = Key(place.agent, place.round, "linear")
         b = noise.gamma(sub.linear.shape[1], self.rates(sub.mu), key)
-        solution = solver.solve(Subproblem(sub.risk, sub.mu, sub.linear + b), start, self.beta)
+        perturbed = Subproblem(sub.risk, sub.mu, sub.linear + b)
+        solution = _certified(solver.solve(perturbed, start, self.beta), self.beta)
         return Release.everyone(solution.point), solution.warm

@@ -6,6 +6,7 @@ from ppadmm.privacy.books import Body, Books, Run
 from ppadmm.privacy.calibration import Budget
 from ppadmm.privacy.events import Tally
 from ppadmm.privacy.filters import filtered, rule_of
+from ppadmm.privacy.protection import Protection
 from ppadmm.privacy.totals import together
 
 
@@ -23,6 +24,19 @@ def cost(books: Books, dataset: str, more: Sequence[Tally] = ()) -> float:
     if rule.order is None or len(runs) == 1:
         return together(runs, grant["delta"]).epsilon
     return filtered(runs, Budget(grant["epsilon"], grant["delta"]), rule.order)
+
+
+def mixed(books: Books, dataset: str, protection: Protection, ledger: str) -> str | None:
+    """Say why a run of this protection cannot be charged to a grant; None if it can."""
+    granted = books.protection(dataset)
+    if protection == granted:
+        return None
+    return (
+        f"This run protects by {protection}, but the budget of {dataset!r} is granted for "
+        f"{granted}, and costs of the two do not add up; run it with adjacency {granted}, or "
+        f"charge it to a grant of its own (ppadmm ledger grant {ledger} NAME --epsilon ε "
+        f"--adjacency {protection}). Nothing was reserved."
+    )
 
 
 def refusal(books: Books, dataset: str, total: float, more: Sequence[Tally]) -> str:

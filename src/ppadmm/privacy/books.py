@@ -13,26 +13,27 @@ from typing import Any
 from ppadmm import checks
 from ppadmm.privacy.events import Charge, Tally
 from ppadmm.privacy.filters import rule_of
+from ppadmm.privacy.protection import Protection
 from ppadmm.privacy.record import event_from_plain, event_to_plain
 
-FORMAT = 1
+FORMAT = 2
 Body = dict[str, Any]
 
 KEYS: dict[str, frozenset[str]] = {
     kind: frozenset(names.split())
     for kind, names in {
-        "created": "format owner ledger version",
-        "dataset": "dataset commitment",
-        "grant": "dataset epsilon delta by note",
-        "reserve": "run dataset commitment spec by agents accountant epsilon total delta",
+        "created": "format owner ledger version secret",
+        "dataset": "dataset commitment secret",
+        "grant": "dataset epsilon delta by note rule protection",
+        "reserve": "run dataset commitment spec by agents protection accountant epsilon total "
+        "delta",
         "charge": "run agent round events",
+        "kept": "run agent name secret",
         "release": "run agent round charges lost digest",
         "end": "run outcome note",
     }.items()
 }
 COMMON = frozenset({"seq", "time", "kind", "previous"})
-OPTIONAL = {"grant": frozenset({"rule"})}
-"""Fields that ledgers of earlier versions do not have."""
 OUTCOMES = ("finished", "abandoned")
 
 
@@ -50,7 +51,8 @@ class Run:
     charged: dict[int, Counter[Charge]]
     booked: dict[tuple[int, int], Counter[Charge]] = field(default_factory=dict)
     open_charges: dict[tuple[int, int], list[int]] = field(default_factory=dict)
-    releases: dict[tuple[int, int], tuple[int, Body]] = field(default_factory=dict)
+    releases: dict[tuple[int, int], Body] = field(default_factory=dict)
+    kept: dict[tuple[int, str], Body] = field(default_factory=dict)
     charges: int = 0
     outcome: str | None = None
 
@@ -58,6 +60,11 @@ class Run:
     def tallies(self) -> list[Tally]:
         """The most that the run may cost the records of each agent."""
         return [tally_of(counter) for counter in self.reserved.values()]
+
+    @property
+    def protection(self) -> Protection:
+        """What its cost is the cost of."""
+        return Protection.of(self.body["protection"])
 
     def charged_in(self, agent: int, rounds: range) -> Counter[Charge]:
         """Return what an agent has charged in some rounds."""
@@ -78,6 +85,8 @@ class Books:
 
     owner: str = ""
     ledger: str = ""
+    created: Body = field(default_factory=dict)
+    registered: dict[str, Body] = field(default_factory=dict)
     commitments: dict[str, str] = field(default_factory=dict)
     grants: dict[str, Body] = field(default_factory=dict)
     runs: dict[str, Run] = field(default_factory=dict)
@@ -86,14 +95,14 @@ class Books:
     def take(self, body: Body) -> None:
         """Add an entry, or raise `Refused` and add nothing."""
         kind = body.get("kind")
-        if kind not in KEYS or body.keys() - OPTIONAL.get(kind, set()) != KEYS[kind] | COMMON:
+        if kind not in KEYS or body.keys() != KEYS[kind] | COMMON:
             raise Refused("it is of no known kind or its fields are not those of its kind")
         if (kind == "created") != (self.count == 0):
             raise Refused("a ledger begins with its creation, once")
         rules: dict[str, Callable[[Body], None]] = {
             "created": self._created, "dataset": self._dataset, "grant": self._grant,
-            "reserve": self._reserve, "charge": self._charge, "release": self._release,
-            "end": self._end,
+            "reserve": self._reserve, "charge": self._charge, "kept": self._kept,
+            "release": self._release, "end": self._end,
         }  # fmt: skip
         try:
             rules[kind](body)
@@ -106,6 +115,10 @@ class Books:
         runs = (run for run in self.runs.values() if run.body["dataset"] == dataset)
         return [run for run in runs if not run.given_back]
 
+    def protection(self, dataset: str) -> Protection:
+        """Return what the budget of a data set protects."""
+        return Protection.of(self.grants[dataset]["protection"])
+
     @property
     def datasets(self) -> list[str]:
         """All names that were granted a budget or registered."""
@@ -113,18 +126,31 @@ class Books:
 
     def _created(self, body: Body) -> None:
         if body["format"] != FORMAT:
-            raise Refused(f"its format is {body['format']} and this version reads {FORMAT}")
+            raise Refused(
+                f"the ledger has format {body['format']} and this version reads {FORMAT}; use the "
+                "version that wrote it, or make a new ledger and grant what is left"
+            )
         self.owner, self.ledger = str(body["owner"]), str(body["ledger"])
+        self.created = body
 
     def _dataset(self, body: Body) -> None:
         if body["commitment"] in self.commitments:
             raise Refused("these records are registered already")
         self.commitments[body["commitment"]] = body["dataset"]
+        self.registered[body["commitment"]] = body
 
     def _grant(self, body: Body) -> None:
         if not (float(body["epsilon"]) > 0 and 0 < float(body["delta"]) < 1):
             raise Refused("it grants no (ε, δ)")
         rule_of(body)
+        protection = Protection.of(body["protection"])
+        for run in self.counted(body["dataset"]):
+            if run.protection != protection:
+                raise Refused(
+                    f"run {run.run} counts against every grant for {body['dataset']!r} and is a "
+                    f"run of {run.protection}; grant that, not {protection}, which other records "
+                    "may have under a name of their own"
+                )
         self.grants[body["dataset"]] = body
 
     def _reserve(self, body: Body) -> None:
@@ -136,7 +162,17 @@ class Books:
             raise Refused(f"its records are not registered as {body['dataset']!r}")
         reserved = {int(part["agent"]): reserved_of(part["charges"]) for part in body["agents"]}
         charged: dict[int, Counter[Charge]] = {agent: Counter() for agent in reserved}
-        self.runs[body["run"]] = Run(body["run"], body, reserved, charged)
+        run = Run(body["run"], body, reserved, charged)
+        self._require_protection(run)
+        self.runs[run.run] = run
+
+    def _require_protection(self, run: Run) -> None:
+        """Refuse a run whose cost is not the cost of what the grant protects."""
+        granted = self.protection(run.body["dataset"])
+        if run.protection != granted:
+            raise Refused(f"it is a run of {run.protection}, and what is granted is {granted}")
+        if not granted.covers(run.tallies):
+            raise Refused(f"its events are not those of {granted}")
 
     def _charge(self, body: Body) -> None:
         run, place = self._going(body), (body["agent"], body["round"])
@@ -151,13 +187,19 @@ class Books:
         run.charges += 1
         run.open_charges.setdefault(place, []).append(body["seq"])
 
+    def _kept(self, body: Body) -> None:
+        run, name = self._going(body), (body["agent"], body["name"])
+        if name in run.kept:
+            raise Refused(f"agent {name[0]} has kept a secret {name[1]!r} already")
+        run.kept[name] = body
+
     def _release(self, body: Body) -> None:
         run, place = self._going(body), (body["agent"], body["round"])
         if place in run.releases:
             raise Refused(f"agent {place[0]} has released for round {place[1]} already")
         if body["charges"] != run.open_charges.get(place, []):
             raise Refused("it does not name the charges of its round")
-        run.releases[place] = (body["seq"], body)
+        run.releases[place] = body
 
     def _end(self, body: Body) -> None:
         run = self._going(body)

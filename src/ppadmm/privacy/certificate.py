@@ -17,6 +17,7 @@ from ppadmm.privacy import canonical, keys
 from ppadmm.privacy.accounts import cost
 from ppadmm.privacy.books import Books, Run
 from ppadmm.privacy.filters import rule_of
+from ppadmm.privacy.protection import Protection
 from ppadmm.privacy.shapes import require_shape
 from ppadmm.privacy.truth import TOLERANCE, Plain, counted, require_true
 
@@ -60,7 +61,11 @@ def issue(
     issued: str,
     peers: Sequence[str] = (),
 ) -> bytes:
-    """Return the certificate of a run; a statement that would not verify is not signed."""
+    """Return the certificate of a run; a statement that would not verify is not signed.
+
+    `issued` is a day and no time: a certificate that is signed at the end of a run would tell how
+    long it took, and of the best of a random number of runs, how many there were.
+    """
     body = {
         "format": 1,
         "kind": "ppadmm certificate",
@@ -146,14 +151,26 @@ def require_booked(statement: Plain, books: Books) -> None:
             f"{run.body['dataset']!r} of {books.owner!r}, not as certified."
         )
     _require_same_events(statement, run)
+    _require_protection(statement, books)
     _require_sum(entry, books)
+
+
+def _require_protection(statement: Plain, books: Books) -> None:
+    """Check that all runs of the grant protect as the statement says, the certified one, too."""
+    dataset, adjacency = statement["booked"]["dataset"], statement["adjacency"]
+    others = {books.protection(dataset)} | {run.protection for run in books.counted(dataset)}
+    for other in others:
+        if other != Protection(adjacency):
+            raise CertificateError(
+                f"By the ledger {dataset!r} is protected by {other}, not {adjacency} as certified."
+            )
 
 
 def _require_sum(entry: Plain, books: Books) -> None:
     grant, spent = books.grants[entry["dataset"]], cost(books, entry["dataset"])
     if (entry["granted"], entry["delta"]) != (grant["epsilon"], grant["delta"]):
         raise CertificateError(f"The ledger grants ε = {grant['epsilon']}, not {entry['granted']}.")
-    if entry.get("rule", "planned") != rule_of(grant).name:
+    if entry["rule"] != rule_of(grant).name:
         raise CertificateError(f"The ledger's rule is {rule_of(grant).name}, not as certified.")
     if not math.isclose(entry["spent"], spent, rel_tol=TOLERANCE):
         raise CertificateError(

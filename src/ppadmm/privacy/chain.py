@@ -19,8 +19,15 @@ from ppadmm.privacy.record import to_plain
 
 GENESIS = "0" * 64
 """What the first entry has for a previous hash."""
-ALL = "SELECT seq, body, hash, bytes FROM entries LEFT JOIN payloads USING (seq) ORDER BY seq"
-ORPHAN = "SELECT min(seq) FROM payloads WHERE seq NOT IN (SELECT seq FROM entries)"
+ALL = (
+    "SELECT seq, body, hash, payloads.bytes, secrets.bytes FROM entries "
+    "LEFT JOIN payloads USING (seq) LEFT JOIN secrets USING (seq) ORDER BY seq"
+)
+ORPHANS = {
+    "the bytes of its release are": "payloads",
+    "a secret that belongs to it is": "secrets",
+}
+ORPHAN = "SELECT min(seq) FROM {} WHERE seq NOT IN (SELECT seq FROM entries)"
 
 
 @dataclass(frozen=True)
@@ -33,12 +40,13 @@ class Head:
 
 @dataclass(frozen=True)
 class Row:
-    """An entry as it is stored, with the bytes beside it if it is a release."""
+    """An entry as it is stored, with the bytes and the secret beside it, if there are any."""
 
     seq: int
     body: bytes
     hash: str
     payload: bytes | None = None
+    secret: bytes | None = None
 
 
 def follow(
@@ -73,11 +81,12 @@ def read_rows(path: Path) -> list[Row]:
     require_file(path)
     with spoken(path), closing(connect_to_read(path)) as db:
         rows = [Row(*row) for row in db.execute(ALL)]
-        orphan = db.execute(ORPHAN).fetchone()[0]
-    if orphan is not None:
-        raise LedgerError(
-            f"Entry {orphan} is bad: it is missing, while the bytes of its release are there."
-        )
+        orphans = {
+            what: db.execute(ORPHAN.format(table)).fetchone()[0] for what, table in ORPHANS.items()
+        }
+    for what, orphan in orphans.items():
+        if orphan is not None:
+            raise LedgerError(f"Entry {orphan} is bad: it is missing, while {what} there.")
     return rows
 
 
@@ -92,7 +101,7 @@ def verify(rows: Iterable[Row], head: str | None = None) -> tuple[Books, Head]:
         before = last
         last = follow(books, last, row)
         known = known or last.hash == head
-        _require_payload(row)
+        _require_beside(row)
         _require_sum(books, before.count + 1, canonical.loads(row.body), again)
     if not last.count:
         raise LedgerError("Entry 1 is bad: it is missing; the ledger is empty.")
@@ -104,13 +113,15 @@ def verify(rows: Iterable[Row], head: str | None = None) -> tuple[Books, Head]:
     return books, last
 
 
-def _require_payload(row: Row) -> None:
+def _require_beside(row: Row) -> None:
+    """Check what lies beside an entry and is bound to it by its digest."""
     body = canonical.loads(row.body)
-    found = None if row.payload is None else canonical.digest(row.payload)
-    if found != body.get("digest"):
-        raise LedgerError(
-            f"Entry {row.seq} is bad: the bytes of its release are missing or changed."
-        )
+    for what, data, name in (
+        ("the bytes of its release are", row.payload, "digest"),
+        ("the secret beside it is", row.secret, "secret"),
+    ):
+        if (None if data is None else canonical.digest(data)) != body.get(name):
+            raise LedgerError(f"Entry {row.seq} is bad: {what} missing or changed.")
 
 
 def _require_sum(books: Books, seq: int, body: Body, again: "_Again") -> None:
@@ -120,6 +131,7 @@ def _require_sum(books: Books, seq: int, body: Body, again: "_Again") -> None:
     """
     if body["kind"] != "reserve":
         return
+    again.require_one_adjacency(books, seq, body["run"])
     total, granted = cost(books, body["dataset"]), books.grants[body["dataset"]]["epsilon"]
     said = body["total"] if body["accountant"] == accountant.VERSION else granted
     for found, slack in ((total, 1e-9), (again.cost(books, body["dataset"]), 1e-6)):
@@ -135,6 +147,18 @@ class _Again:
 
     def __init__(self) -> None:
         self._divergences: dict[tuple[str, float], float] = {}
+
+    def require_one_adjacency(self, books: Books, seq: int, name: str) -> None:
+        """Check that the events of a run are those of the neighbours that the grant names."""
+        run = books.runs[name]
+        adjacency = books.grants[run.body["dataset"]]["protection"]["adjacency"]
+        try:
+            for tally in run.tallies:
+                recompute.require_adjacency(to_plain(tally), adjacency)
+        except ValueError as error:
+            raise LedgerError(
+                f"Entry {seq} is bad: it is charged to a grant for {adjacency}, but {error}."
+            ) from None
 
     def cost(self, books: Books, dataset: str) -> float:
         """Return what the filter compares with ε; 0 where the rule is another."""

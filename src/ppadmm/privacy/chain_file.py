@@ -2,12 +2,14 @@
 
 Entries are canonical JSON (`ppadmm.privacy.canonical`). Each holds the hash of the one before it,
 and its own hash is SHA-256 of its bytes, so the last hash, the *head*, stands for all of them.
-Beside the chain are the bytes of releases, bound to it by their digests, and secrets (the salts of
-data sets, kept thresholds), which stay with the owner.
+Beside the chain are the bytes of releases and secrets (the key that records are known by, what is
+kept of their rows, thresholds), which stay with the owner. Both are bound to the chain: the entry
+they belong to holds their digest, so that nothing of them can be deleted or changed unnoticed.
 
 Every transaction is with `synchronous=FULL`: when a call returns, what it wrote is on disk.
 """
 
+import secrets
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,11 +23,13 @@ from ppadmm.privacy.books import Body, Books
 from ppadmm.privacy.chain import GENESIS, Head, Row, follow
 from ppadmm.privacy.ledger_files import spoken
 
+SEAL = 16
+"""Random bytes before every secret."""
 TABLES = ("entries", "payloads", "secrets")
 SCHEMA = (
     "CREATE TABLE entries (seq INTEGER PRIMARY KEY, body BLOB NOT NULL, hash TEXT NOT NULL)",
     "CREATE TABLE payloads (seq INTEGER PRIMARY KEY, bytes BLOB NOT NULL)",
-    "CREATE TABLE secrets (name TEXT PRIMARY KEY, bytes BLOB NOT NULL)",
+    "CREATE TABLE secrets (seq INTEGER PRIMARY KEY, bytes BLOB NOT NULL)",
     *(
         f"CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table} "
         f"BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
@@ -38,7 +42,7 @@ SCHEMA = (
 class ChainFile:
     """A ledger's file, open for writing; entries are read once and then as they are added.
 
-    `append`, `secret` and `keep_secret` are for use inside a `transaction`.
+    `append`, `payload` and `secret` are for use inside a `transaction`.
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
@@ -89,31 +93,43 @@ class ChainFile:
         for seq, body, hash_ in self._db.execute(query, (self._head.count,)).fetchall():
             self._head = follow(self._books, self._head, Row(seq, body, hash_))
 
-    def append(self, kind: str, payload: bytes | None = None, **fields: Any) -> int:
-        """Add an entry that the books allow, and the bytes beside it; return its number."""
+    def append(
+        self, kind: str, payload: bytes | None = None, secret: bytes | None = None, **fields: Any
+    ) -> int:
+        """Add an entry that the books allow, and what lies beside it; return its number.
+
+        A `secret` is stored behind random bytes, so that its digest in the chain tells nothing.
+        """
         seq = self._head.count + 1
+        sealed = None if secret is None else secrets.token_bytes(SEAL) + secret
         body = {
-            "seq": seq, "kind": kind, "time": now(), "previous": self._head.hash, **fields
+            "seq": seq, "kind": kind, "time": now(), "previous": self._head.hash, **fields,
+            **({} if sealed is None else {"secret": canonical.digest(sealed)}),
         }  # fmt: skip
         data = canonical.dumps(body)
-        row = Row(seq, data, canonical.digest(data), payload)
+        row = Row(seq, data, canonical.digest(data), payload, sealed)
         self._head = follow(self._books, self._head, row, BudgetError)
         self._db.execute("INSERT INTO entries VALUES (?, ?, ?)", (seq, data, row.hash))
         if payload is not None:
             self._db.execute("INSERT INTO payloads VALUES (?, ?)", (seq, payload))
+        if sealed is not None:
+            self._db.execute("INSERT INTO secrets VALUES (?, ?)", (seq, sealed))
         return seq
 
-    def secret(self, name: str) -> bytes | None:
-        """Return a secret that was kept."""
-        found = self._db.execute("SELECT bytes FROM secrets WHERE name = ?", (name,)).fetchone()
-        return None if found is None else bytes(found[0])
+    def secret(self, body: Body) -> bytes:
+        """Return the secret beside an entry; it never leaves the file."""
+        query = "SELECT bytes FROM secrets WHERE seq = ?"
+        found = self._db.execute(query, (body["seq"],)).fetchone()
+        if found is None or canonical.digest(found[0]) != body["secret"]:
+            raise LedgerError(
+                f"The secret beside entry {body['seq']} of {str(self.path)!r} is missing or "
+                "changed; take the ledger from a backup."
+            )
+        return bytes(found[0][SEAL:])
 
-    def keep_secret(self, name: str, value: bytes) -> None:
-        """Keep a secret, once: it never leaves the file."""
-        self._db.execute("INSERT INTO secrets VALUES (?, ?)", (name, value))
-
-    def payload(self, seq: int, body: Body) -> bytes:
-        """Return the bytes of the release in entry `seq`, whose content is `body`."""
+    def payload(self, body: Body) -> bytes:
+        """Return the bytes of the release in an entry."""
+        seq = body["seq"]
         found = self._db.execute("SELECT bytes FROM payloads WHERE seq = ?", (seq,)).fetchone()
         if found is None or canonical.digest(found[0]) != body["digest"]:
             raise LedgerError(

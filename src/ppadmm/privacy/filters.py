@@ -46,12 +46,9 @@ class Rule:
         return {"name": self.name, **({} if self.order is None else {"order": self.order})}
 
 
-PLANNED = Rule("planned")
-
-
 def rule_of(grant: Mapping[str, Any]) -> Rule:
-    """Return the rule of a grant; grants of earlier versions name none and are `planned`."""
-    return Rule(**grant["rule"]) if "rule" in grant else PLANNED
+    """Return the rule of a grant."""
+    return Rule(**grant["rule"])
 
 
 def rule_for(name: str, budget: Budget) -> Rule:
@@ -84,11 +81,28 @@ def filtered(runs: Sequence[Sequence[Tally]], budget: Budget, order: float) -> f
 
     `runs` has a tally per agent; a record may be dealt to any of them in each run.
     """
-    distance = math.fsum(max(map(accountant.distance, agents)) for agents in runs)
-    if distance * (1.0 + math.exp(min(budget.epsilon, 700.0))) > SLACK * budget.delta:
+    if _distance(runs) * (1.0 + math.exp(min(budget.epsilon, 700.0))) > SLACK * budget.delta:
         return math.inf
-    divergence = math.fsum(max(_divergence(t, order) for t in agents) for agents in runs)
-    return max(float(fixed_part(np.array(order), budget.delta)) + divergence, 0.0)
+    return max(float(fixed_part(np.array(order), budget.delta)) + _total(runs, order), 0.0)
+
+
+def odometer(runs: Sequence[Sequence[Tally]], delta: float, order: float) -> float:
+    """Return what the privacy loss of all runs exceeds with probability δ at most.
+
+    However each run was chosen, and whenever this is read off, if the order and δ were fixed before
+    the first (docs/privacy.md, section 14); infinity if the samplers are too coarse.
+    """
+    if _distance(runs) > SLACK * delta:
+        return math.inf
+    return _total(runs, order) - math.log(delta * (1.0 - SLACK)) / (order - 1.0)
+
+
+def _distance(runs: Sequence[Sequence[Tally]]) -> float:
+    return math.fsum(max(map(accountant.distance, agents)) for agents in runs)
+
+
+def _total(runs: Sequence[Sequence[Tally]], order: float) -> float:
+    return math.fsum(max(_divergence(t, order) for t in agents) for agents in runs)
 
 
 @lru_cache(maxsize=4096)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ppadmm.errors import LedgerError
 
-APPLICATION = 0x7070_4C31
-"""SQLite's application_id of our files: "ppL1"."""
+APPLICATION = 0x7070_4C32
+"""SQLite's application_id of our files: "ppL2", the last letter being the format."""
 WAIT = 30.0
 """Seconds to wait for another process to end its transaction."""
 
@@ -40,12 +40,23 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
             raise
         db = sqlite3.connect(f"{uri}?immutable=1", uri=True)
     try:
-        if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
-            raise LedgerError(f"{str(path)!r} is not a ledger of ppadmm; name another file.")
+        _require_ours(path, db.execute("PRAGMA application_id").fetchone()[0])
     except BaseException:
         db.close()
         raise
     return db
+
+
+def _require_ours(path: Path, found: int) -> None:
+    if found == APPLICATION:
+        return
+    if found >> 8 == APPLICATION >> 8:
+        raise LedgerError(
+            f"The ledger {str(path)!r} has format {chr(found & 0xFF)}, and this version reads "
+            f"{chr(APPLICATION & 0xFF)}; use the version that wrote it, or make a new ledger and "
+            "grant what is left."
+        )
+    raise LedgerError(f"{str(path)!r} is not a ledger of ppadmm; name another file.")
 
 
 def require_file(path: Path) -> None:
@@ -99,6 +110,7 @@ def lock(ledger: Path, run: str) -> Lock:
     path = ledger.with_name(f"{ledger.name}-run-{run}")
     db = None
     try:
+        _make_private(path)
         db = sqlite3.connect(path, timeout=0.0, isolation_level=None)
         db.execute("BEGIN EXCLUSIVE")
     except sqlite3.OperationalError as error:
@@ -113,6 +125,12 @@ def lock(ledger: Path, run: str) -> Lock:
             f"Another process is working on run {run} of {str(ledger)!r}; wait for it to end."
         ) from None
     return Lock(path, db)
+
+
+def _make_private(path: Path) -> None:
+    """Make a file that nobody else can read, and so nobody else can lock; SQLite says why not."""
+    with suppress(OSError):
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
 
 
 @contextmanager

@@ -24,6 +24,8 @@ FIELDS = {
     "NonPrivate": set[str](),
     "RepeatAndSelect": {"runs", "mean", "shape"},
 }
+CHANGED = {"replace-one": 2, "zero-out": 1}
+"""Records whose loss differs between neighbours (section 1)."""
 SAMPLER_SHARE, TAIL_SHARE = 1e-3, 1e-2
 """Parts of δ for the sampler (section 6) and for the event outside of Theorem C (section 4)."""
 LOWEST, HIGHEST = 1e-4, 1e7
@@ -61,6 +63,18 @@ def distance(events: Events) -> float:
     searches = _some(events, "RepeatAndSelect")
     each += [e["times"] * e["mean"] * max(distance(run) for run in e["runs"]) for e in searches]
     return math.fsum(each)
+
+
+def require_adjacency(events: Events, adjacency: str) -> None:
+    """Refuse events of other neighbours: what they cost does not add up with the rest."""
+    for event in events:
+        for run in event.get("runs", ()):
+            require_adjacency(run, adjacency)
+        if event.get("records", CHANGED[adjacency]) != CHANGED[adjacency]:
+            raise ValueError(
+                f"an event changes {event['records']} records at once, by {adjacency} it would be "
+                f"{CHANGED[adjacency]}"
+            )
 
 
 # -- section 14: runs that were chosen one after the other ------------------------------------

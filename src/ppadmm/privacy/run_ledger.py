@@ -1,7 +1,7 @@
 """One run in a ledger, and what each of its agents sees of it: the protocol `Ledger`, on disk."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +18,16 @@ from ppadmm.typing import Array
 
 
 class RunLedger:
-    """One run's part of a ledger, locked for this process until it is closed."""
+    """One run's part of a ledger, locked for this process until it is closed.
 
-    def __init__(self, ledger: ChainFile, run: str, lock: Lock) -> None:
+    `overlaps` name other data sets that seem to hold the same records: for the owner's eyes only.
+    """
+
+    def __init__(
+        self, ledger: ChainFile, run: str, lock: Lock, overlaps: Sequence[str] = ()
+    ) -> None:
         self.ledger = ledger
+        self.overlaps = tuple(overlaps)
         self.run = run
         self.stamp: dict[str, Any] = {}
         self._lock = lock
@@ -93,7 +99,7 @@ class AgentLedger:
         self._round = round_ if self._part is None else self._part.rounds[round_]
         place = (self._number, self._round)
         if (found := self._run.state.releases.get(place)) is not None:
-            return decode(self._ledger.payload(*found))
+            return decode(self._ledger.payload(found))
         self._lost = place in self._run.state.open_charges
         return Lost() if self._lost else None
 
@@ -115,12 +121,17 @@ class AgentLedger:
     def keep(self, name: str, value: Array) -> None:
         """Keep a secret of this run; it never leaves the file."""
         with self._ledger.transaction():
-            self._ledger.keep_secret(self._secret(name), _floats(value))
+            self._ledger.append(
+                "kept", secret=_floats(value), run=self._run.run, agent=self._number,
+                name=self._secret(name), **self._run.stamp,
+            )  # fmt: skip
 
     def kept(self, name: str) -> Array | None:
         """Return a secret of this run."""
-        found = self._ledger.secret(self._secret(name))
-        return None if found is None else np.frombuffer(found, dtype="<f8").copy()
+        body = self._run.state.kept.get((self._number, self._secret(name)))
+        if body is None:
+            return None
+        return np.frombuffer(self._ledger.secret(body), dtype="<f8").copy()
 
     @property
     def most(self) -> list[tuple[Charge, int]]:
@@ -145,8 +156,7 @@ class AgentLedger:
         }  # fmt: skip
 
     def _secret(self, name: str) -> str:
-        part = "" if self._part is None else f"{self._part.name}/"
-        return f"run/{self._run.run}/{self._number}/{part}{name}"
+        return name if self._part is None else f"{self._part.name}/{name}"
 
 
 def encode(sent: Sent) -> bytes:

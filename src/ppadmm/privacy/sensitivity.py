@@ -13,6 +13,8 @@ ADJACENCIES = ("replace-one", "zero-out")
 UNIT_ROUNDOFF = 2.0**-53
 MARGIN = 2.0**-10
 """Relative room in β and in Δ₂ for rounding noise and values to their grids."""
+TAIL = 2.0**-91
+"""The probability that ‖b‖ is beyond what a solve is sure to end for; charged like a distance."""
 
 
 def perturbed_step(
@@ -51,18 +53,19 @@ def perturbed_step(
 
 
 def sampler_distance(d: int) -> float:
-    """Bound the total variation between both noises of a step as sampled and as proven."""
-    return 2.0 * total_variation(d, 1.0, FINENESS)
+    """Bound the total variation between a step as it is made and as proven.
+
+    Both noises are sampled on a grid, and b may be so large that a solve does not reach β.
+    """
+    return 2.0 * total_variation(d, 1.0, FINENESS) + TAIL
 
 
 def objective_grid(sigma: Array, beta: float, d: int) -> Array:
-    """Return grids (R,) for b: fine against σ₁ (R,), and √d·g/2 within half the margin of β."""
+    """Return grids (R,) for b: fine against σ₁ (R,), and √d·g/2 within half the margin of β.
+
+    The other half is for writing b as doubles (`ppadmm.mechanisms.reach`).
+    """
     return np.minimum(FINENESS * sigma, MARGIN * beta / math.sqrt(d))
-
-
-def fits_double(norm: float, beta: float) -> bool:
-    """Say whether writing b as doubles errs by no more than the other half of β's margin."""
-    return norm * UNIT_ROUNDOFF <= MARGIN * beta / 2.0
 
 
 def output_grid(sigma: Array, beta: float, mu: Array, d: int) -> Array:

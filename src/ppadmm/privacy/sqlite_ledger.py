@@ -6,6 +6,7 @@ promised.
 """
 
 import getpass
+import hmac
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,8 +14,8 @@ from typing import TypeAlias
 
 from ppadmm import __version__, checks
 from ppadmm.errors import BudgetError, InputError, LedgerError
-from ppadmm.privacy import accountant, canonical
-from ppadmm.privacy.accounts import cost, refusal
+from ppadmm.privacy import accountant
+from ppadmm.privacy.accounts import cost, mixed, refusal
 from ppadmm.privacy.books import FORMAT, reserved_by, reserved_to_plain, tally_of
 from ppadmm.privacy.calibration import Budget
 from ppadmm.privacy.chain_file import SCHEMA, ChainFile
@@ -29,7 +30,9 @@ from ppadmm.privacy.ledger_files import (
     spoken,
 )
 from ppadmm.privacy.ledger_files import lock as lock_run
+from ppadmm.privacy.protection import STANDARD, Protection
 from ppadmm.privacy.run_ledger import RunLedger
+from ppadmm.privacy.sketch import Overlap, Places, Records, Sketch
 from ppadmm.privacy.totals import together
 
 Reservations: TypeAlias = Sequence[tuple[int, Sequence[tuple[Charge, int]]]]
@@ -53,8 +56,9 @@ class SqliteLedger(ChainFile):
                 ledger._db.execute(statement)
             identity = secrets.token_hex(16)
             ledger.append(
-                "created", format=FORMAT, owner=owner, ledger=identity, version=__version__
-            )
+                "created", secret=secrets.token_bytes(32), format=FORMAT, owner=owner,
+                ledger=identity, version=__version__,
+            )  # fmt: skip
         return ledger
 
     @classmethod
@@ -82,12 +86,19 @@ class SqliteLedger(ChainFile):
     # -- writing ------------------------------------------------------------------------------
 
     def grant(
-        self, dataset: str, budget: Budget, by: str = "", note: str = "", rule: str = "adaptive"
+        self,
+        dataset: str,
+        budget: Budget,
+        by: str = "",
+        note: str = "",
+        rule: str = "adaptive",
+        protection: Protection = STANDARD,
     ) -> None:
         """Say what all runs on a data set may cost together; replaces an earlier grant.
 
         `rule` is adaptive, or planned if all runs were fixed before the first
-        (`ppadmm.privacy.filters`).
+        (`ppadmm.privacy.filters`). Runs of another `protection` are refused; once there is a run,
+        every later grant must have the same.
         """
         if not dataset.strip():
             raise InputError("Expected the name of a data set, got an empty one.")
@@ -96,55 +107,64 @@ class SqliteLedger(ChainFile):
                 "grant", dataset=dataset, epsilon=float(budget.epsilon),
                 delta=float(budget.delta), by=by or user(), note=note,
                 rule=rule_for(checks.one_of("rule", rule, RULES), budget).to_plain(),
+                protection=protection.to_plain(),
             )  # fmt: skip
 
-    def name_of(self, fingerprint: bytes) -> str | None:
-        """Return the name under which records with this fingerprint are registered."""
+    def name_of(self, records: Records) -> str | None:
+        """Return the name under which these records are registered."""
         with self.transaction():
-            found = self._commitment(fingerprint)
-            return None if found is None else self._books.commitments[found]
+            return self._books.commitments.get(self._commitment(records))
 
     def reserve_run(
         self,
         dataset: str,
-        fingerprint: bytes,
+        records: Records,
         spec: str,
         agents: Reservations,
+        protection: Protection,
     ) -> "RunLedger":
         """Set aside the most that a run may cost, or raise `BudgetError`; nothing else can.
 
-        `fingerprint` is a digest of the records, `spec` of the public settings; `agents` pairs the
-        number of each agent with what it reserves.
+        `records` are what the records are known by, `spec` is a digest of the public settings;
+        `agents` pairs the number of each agent with what it reserves, `protection` is what that is
+        the cost of.
         """
         run = secrets.token_hex(8)
         lock = lock_run(self.path, run)
         try:
-            self._reserve(run, dataset, fingerprint, spec, agents)
+            overlaps = self._reserve(run, dataset, records, spec, agents, protection)
         except BaseException:
             lock.remove()
             raise
-        return RunLedger(self, run, lock)
+        return RunLedger(self, run, lock, overlaps)
 
     def _reserve(
-        self, run: str, dataset: str, fingerprint: bytes, spec: str, agents: Reservations
-    ) -> None:
+        self,
+        run: str,
+        dataset: str,
+        records: Records,
+        spec: str,
+        agents: Reservations,
+        protection: Protection,
+    ) -> list[str]:
         with self.transaction():
-            total, alone = self._require_budget(dataset, agents)
+            total, alone = self._require_budget(dataset, agents, protection)
             self.append(
                 "reserve", run=run, dataset=dataset,
-                commitment=self._register(dataset, fingerprint), spec=spec, by=user(),
+                commitment=self._register(dataset, records), spec=spec, by=user(),
                 agents=[{"agent": i, "charges": reserved_to_plain(most)} for i, most in agents],
-                accountant=accountant.VERSION, epsilon=alone, total=total,
-                delta=self._books.grants[dataset]["delta"],
+                protection=protection.to_plain(), accountant=accountant.VERSION, epsilon=alone,
+                total=total, delta=self._books.grants[dataset]["delta"],
             )  # fmt: skip
+            return self._overlaps(dataset, records)
 
-    def resume_run(self, dataset: str, fingerprint: bytes, spec: str) -> "RunLedger":
+    def resume_run(self, dataset: str, records: Records, spec: str) -> "RunLedger":
         """Take up the last run with these records and settings that did not end.
 
         If there is none, the last that finished: all of it is there, nothing is drawn or charged.
         """
         with self.transaction():
-            commitment = self._commitment(fingerprint)
+            commitment = self._commitment(records)
         alike = [
             run
             for run in reversed(self._books.counted(dataset))
@@ -166,35 +186,70 @@ class SqliteLedger(ChainFile):
 
     # -- inside a transaction -----------------------------------------------------------------
 
-    def _commitment(self, fingerprint: bytes) -> str | None:
-        for commitment in self._books.commitments:
-            salt = self.secret(f"salt/{commitment}")
-            if salt is not None and commit(salt, fingerprint) == commitment:
-                return commitment
-        return None
+    def _key(self) -> bytes:
+        """Return the secret of this ledger that records are known by."""
+        return self.secret(self._books.created)
 
-    def _register(self, dataset: str, fingerprint: bytes) -> str:
+    def _commitment(self, records: Records) -> str:
+        return commit(self._key(), records.digest)
+
+    def _register(self, dataset: str, records: Records) -> str:
         """Return the commitment of these records, registered under the name if they are new."""
-        if (found := self._commitment(fingerprint)) is not None:
-            if (name := self._books.commitments[found]) != dataset:
-                raise BudgetError(
-                    f"These records are registered as {name!r}, not {dataset!r}, and are charged "
-                    f"there; give --dataset {name}."
-                )
-            return found
-        salt = secrets.token_bytes(32)
-        commitment = commit(salt, fingerprint)
-        self.append("dataset", dataset=dataset, commitment=commitment)
-        self.keep_secret(f"salt/{commitment}", salt)
+        commitment = self._commitment(records)
+        name = self._books.commitments.get(commitment)
+        if name is None:
+            picture = Sketch.of(Places.of(records, self._key()))
+            self.append(
+                "dataset", secret=picture.to_bytes(), dataset=dataset, commitment=commitment
+            )
+        elif name != dataset:
+            raise BudgetError(
+                f"These records are registered as {name!r}, not {dataset!r}, and are charged "
+                f"there; give --dataset {name}."
+            )
         return commitment
 
-    def _require_budget(self, dataset: str, agents: Reservations) -> tuple[float, float]:
+    def _overlaps(self, dataset: str, records: Records) -> list[str]:
+        """Say with which other data sets, that were charged, these records have many in common."""
+        others = [
+            (name, body)
+            for body in self._books.registered.values()
+            if (name := body["dataset"]) != dataset and self._books.counted(name)
+        ]
+        if not others:
+            return []
+        places, said = Places.of(records, self._key()), {}
+        for name, body in others:
+            if (found := Sketch.from_bytes(self.secret(body)).overlap(places)) is not None:
+                said[name] = self._overlapping(dataset, name, found)
+        return list(said.values())
+
+    def _overlapping(self, dataset: str, name: str, found: Overlap) -> str:
+        """Say that records seem to be charged under another name, too, and what to do."""
+        own, other = self._books.protection(dataset), self._books.protection(name)
+        less = (
+            "the sum of both budgets only"
+            if own == other
+            else f"neither budget, as costs of {own} and of {other} do not add up"
+        )
+        return (
+            f"By an estimate, {found} of these records are equal to records that were charged as "
+            f"{name!r}, where ε = {cost(self._books, name):.4g} is spent: whoever is in both is "
+            f"protected by {less}. If they are the same people, charge them there, with "
+            f"--dataset {name}."
+        )
+
+    def _require_budget(
+        self, dataset: str, agents: Reservations, protection: Protection
+    ) -> tuple[float, float]:
         grant = self._books.grants.get(dataset)
         if grant is None:
             raise BudgetError(
                 f"No budget is granted for {dataset!r} in {str(self.path)!r}; grant one with: "
                 f"ppadmm ledger grant {self.path} {dataset} --epsilon ε --delta δ"
             )
+        if why := mixed(self._books, dataset, protection, str(self.path)):
+            raise BudgetError(why)
         tallies = [tally_of(reserved_by(most)) for _, most in agents]
         total = cost(self._books, dataset, tallies)
         if total > grant["epsilon"]:
@@ -202,9 +257,9 @@ class SqliteLedger(ChainFile):
         return total, together([tallies], grant["delta"]).epsilon
 
 
-def commit(salt: bytes, fingerprint: bytes) -> str:
-    """Return SHA-256(salt ‖ fingerprint): without the salt it says nothing about the records."""
-    return canonical.digest(salt + fingerprint)
+def commit(key: bytes, digest: bytes) -> str:
+    """Return HMAC-SHA-256: without the key it says nothing about the records."""
+    return hmac.new(key, b"ppadmm records\0" + digest, "sha256").hexdigest()
 
 
 def user() -> str:

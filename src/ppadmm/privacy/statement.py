@@ -16,6 +16,8 @@ UNITS = {
     "zero-out": "one record of one agent, whose loss is left out (its place in n is kept)",
 }
 CAVEATS = (
+    "ε is for this run: other runs on the same records, whoever makes them, add up with it, and "
+    "only a ledger that all of them are charged to keeps the sum.",
     "A person with records at several agents is protected by the sum of those agents' ε, at the "
     "sum of their δ.",
     "ε is for one record: several records of one person at one agent are protected less.",

@@ -16,8 +16,6 @@ from ppadmm.privacy.statement import SEEDED, UNITS
 
 TOLERANCE = 1e-5
 """Relative difference of the two accountants that is put down to their search over orders."""
-TOUCHED = {"replace-one": 2, "zero-out": 1}
-"""Records whose loss changes between neighbours (docs/privacy.md, section 1)."""
 ALWAYS_PAID = ("pp", "ipp", "gradient", "one-shot", "centralised")
 """Algorithms in which an agent with records speaks only in rounds that are paid for."""
 Plain = dict[str, Any]
@@ -25,6 +23,7 @@ Plain = dict[str, Any]
 
 def require_true(statement: Plain) -> None:
     """Check all of a statement that follows from its events, or raise `CertificateError`."""
+    _require_protected(statement)
     delta = statement["delta"]
     found = [_epsilon(agent["reserved"], delta) for agent in statement["agents"]]
     for agent, epsilon in zip(statement["agents"], found, strict=True):
@@ -33,7 +32,6 @@ def require_true(statement: Plain) -> None:
         _require_paid(agent, statement["run"]["algorithm"])
     _require_epsilon("The run", statement["epsilon"], max(found), delta)
     _require_verdict(statement)
-    _require_protected(statement)
     _require_tuned(statement)
     _require_curves(statement)
     if statement["released"] != _released(statement):
@@ -130,19 +128,21 @@ def _require_protected(statement: Plain) -> None:
         raise CertificateError(
             f"It speaks of {unit!r}; what {adjacency} protects is {UNITS[adjacency]!r}."
         )
-    for event in _all_events(statement):
-        if event.get("records", TOUCHED[adjacency]) != TOUCHED[adjacency]:
-            raise CertificateError(f"Its events are not those of neighbours by {adjacency}.")
+    try:
+        for agent in statement["agents"]:
+            recompute.require_adjacency(agent["reserved"], adjacency)
+    except ValueError as error:
+        raise CertificateError(
+            f"Its events are not those of neighbours by {adjacency}: {error}."
+        ) from None
+    booked = statement["booked"]
+    if booked is not None and booked["adjacency"] != adjacency:
+        raise CertificateError(
+            f"It protects by {adjacency} and is charged to a grant for {booked['adjacency']}: the "
+            "two do not add up."
+        )
     if statement["private"] and statement["noise_source"] == SEEDED:
         raise CertificateError("It calls a run private whose noise follows from a seed.")
-
-
-def _all_events(statement: Plain) -> Iterator[Plain]:
-    for agent in statement["agents"]:
-        for event in agent["reserved"]:
-            yield event
-            for run in event.get("runs", ()):
-                yield from run
 
 
 def _require_tuned(statement: Plain) -> None:

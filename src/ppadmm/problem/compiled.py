@@ -362,21 +362,22 @@ def inverse(matrix: Any, mu: float) -> Any:
 @exact
 def advance(
     double: Any, single: Any, n: int, width: float, theta: Any, data: Any, linear: Any, mu: float,
-    W: Any, bound: Any, tolerance: float, rough: float, steps: int, backtracks: int, tiny: float,
+    W: Any, bound: Any, tolerance: float, rough: float, blur: float, steps: int, backtracks: int,
+    tiny: float,
 ) -> Any:  # fmt: skip
     """Step until ‖∇F‖ + a + b‖θ‖ ≤ tolerance, a and b being `bound`, or the steps are over.
 
-    θ, ∇f(θ) = `data` and W are changed in place. While ‖∇F‖ > `rough` gradients are evaluated in
-    single precision. Returns the number of passes, and whether the last was in double precision.
-    The caller certifies the point.
+    θ, ∇f(θ) = `data` and W are changed in place. While ‖∇F‖ > `rough` + `blur`·‖θ‖ gradients are
+    evaluated in single precision. Returns the number of passes, and whether the last was in double
+    precision. The caller certifies the point.
     """
     F = data + mu * theta + linear
     passes, exact_here = 0, True
     for _ in range(steps):
-        norm = np.sqrt(dot(F, F))
-        if exact_here and norm + bound[0] + bound[1] * np.sqrt(dot(theta, theta)) <= tolerance:
+        norm, size = np.sqrt(dot(F, F)), np.sqrt(dot(theta, theta))
+        if exact_here and norm + bound[0] + bound[1] * size <= tolerance:
             break
-        exact_here = not norm > rough
+        exact_here = not norm > rough + blur * size
         p = -product(W, F)
         slope0, alpha = -dot(F, p), 1.0
         new, new_data, new_F = theta, data, F

@@ -34,7 +34,7 @@ def certify_run(
         name=name or (statement["booked"] or {}).get("owner", "unnamed"),
         model=(run / "model.json").read_bytes(),
         releases=(run / "releases.npz").read_bytes(),
-        issued=now(),
+        issued=now()[:10],
         peers=peers,
     )
     path = out or run / "certificate.json"
@@ -152,6 +152,7 @@ def _verdict_lines(path: Path, verdict: Verdict) -> list[str]:
     lines = [
         f"{path}: holds. Signed by {signer['name']!r} with {signer['key']}.",
         _headline(statement),
+        *_sum_lines(statement),
         *(f"Warning: {warning}" for warning in statement["warnings"]),
         "Checked: " + "; ".join(verdict.checked) + ".",
     ]
@@ -167,3 +168,19 @@ def _headline(statement: dict[str, Any]) -> str:
         f"PRIVATE: ε = {rounded_up(statement['epsilon'])} at δ = {statement['delta']:g} for "
         f"{statement['unit']}."
     )
+
+
+def _sum_lines(statement: dict[str, Any]) -> list[str]:
+    """Say what all runs on the records cost, as far as the certificate knows."""
+    if not statement["private"]:
+        return []
+    entry = statement["booked"]
+    if entry is None:
+        return [
+            "Other runs on the same records add up with it; no ledger that keeps the sum is named."
+        ]
+    return [
+        f"All {entry['runs']} runs booked on {entry['dataset']!r} so far cost together "
+        f"ε = {rounded_up(entry['spent'])} of {entry['granted']:g} at δ = {entry['delta']:g} "
+        f"({entry['adjacency']}, {entry['rule']} rule)."
+    ]

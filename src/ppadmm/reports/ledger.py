@@ -33,7 +33,7 @@ def _dataset(books: Books, name: str) -> dict[str, Any]:
 
 def _grant(grant: Body) -> dict[str, Any]:
     told = {k: grant[k] for k in ("epsilon", "delta", "by", "note", "time", "seq")}
-    return {**told, "rule": rule_of(grant).to_plain()}
+    return {**told, "rule": rule_of(grant).to_plain(), **grant["protection"]}
 
 
 def _run(run: Run) -> dict[str, Any]:
@@ -71,7 +71,8 @@ def _dataset_lines(dataset: dict[str, Any]) -> list[str]:
     note = f": {grant['note']}" if grant["note"] else ""
     return [
         f"{dataset['dataset']}: ε = {dataset['spent']:.4g} of {grant['epsilon']:g} spent, at "
-        f"δ = {grant['delta']:g} ({grant['rule']['name']} rule; granted by {grant['by']} on "
+        f"δ = {grant['delta']:g} ({grant['adjacency']}, {grant['rule']['name']} rule; granted by "
+        f"{grant['by']} on "
         f"{grant['time'][:10]}{note})",
         *(f"  {_run_line(run)}" for run in dataset["runs"]),
     ]
@@ -92,6 +93,7 @@ def booked_lines(entry: dict[str, Any] | None) -> list[str]:
     return [
         f"Booked: run {entry['run']} of ledger {entry['ledger']} ({entry['owner']}); all "
         f"{entry['runs']} runs on {entry['dataset']!r} together cost ε = {entry['spent']:.4g} of "
-        f"{entry['granted']:g} at δ = {entry['delta']:g} ({entry['rule']} rule). Head "
+        f"{entry['granted']:g} at δ = {entry['delta']:g} ({entry['adjacency']}, {entry['rule']} "
+        f"rule). Head "
         f"{entry['count']}: {entry['head']}."
     ]

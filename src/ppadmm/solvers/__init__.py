@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from ppadmm import checks
 from ppadmm.registry import Registry
-from ppadmm.solvers.base import Solution, Solver, Verified, Warm, cold_start, descend
+from ppadmm.solvers.base import Solution, Solver, Warm, cold_start, descend, finish
+from ppadmm.solvers.guarded import Guarded
 from ppadmm.solvers.newton import Newton
 from ppadmm.solvers.quasi_newton import LBFGS, FixedMetric
 
@@ -14,15 +15,15 @@ WIDE = 1500
 """From this many features on a dense d × d metric costs more than it saves."""
 
 
-def solver_named(name: str, d: int) -> Solver:
-    """Return the solver called `name`; `auto` picks by the number of features.
+def solver_named(name: str, d: int) -> Guarded:
+    """Return the solver called `name`, guarded; `auto` picks by the number of features.
 
     What a user's own returns is verified before it is used.
     """
     checks.one_of("solver", name, ["auto", *SOLVERS])
     if name == "auto":
         name = FixedMetric.name if d < WIDE else LBFGS.name
-    return Verified(SOLVERS[name]()) if name in SOLVERS.own else SOLVERS[name]()
+    return Guarded(SOLVERS[name](), verify=name in SOLVERS.own)
 
 
 __all__ = [
@@ -30,12 +31,13 @@ __all__ = [
     "SOLVERS",
     "WIDE",
     "FixedMetric",
+    "Guarded",
     "Newton",
     "Solution",
     "Solver",
-    "Verified",
     "Warm",
     "cold_start",
     "descend",
+    "finish",
     "solver_named",
 ]

@@ -1,11 +1,13 @@
 """What a local solver is, and the descent loop that all of them share.
 
-A solver returns a point whose gradient was *evaluated there*, with
+A solver returns a point θ̂ with ‖θ̂ − θ̃‖ ≤ tolerance/μ, θ̃ the minimiser. As a rule that is known
+from a gradient that was *evaluated there*,
 
-    ‖∇F(θ)‖ + (a bound on the rounding error of that evaluation) ≤ tolerance,
+    ‖∇F(θ̂)‖ + (a bound on the rounding error of that evaluation) ≤ tolerance,
 
-or it raises `SolverError`. The privacy proof uses nothing else about the solver, so any method,
-any warm start and any early exit is allowed as long as the certificate holds.
+and where a quick method does not get so far, from the number of steps of a slow one (`finish`). The
+privacy proof uses nothing else about the solver, so any method, any warm start and any early exit
+is allowed. Giving up is not: that would be an output (docs/privacy.md, section 5).
 """
 
 from dataclasses import dataclass
@@ -14,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ppadmm.errors import SolverError
-from ppadmm.problem.risk import Subproblem
+from ppadmm.problem.risk import UNIT_ROUNDOFF, Subproblem
 from ppadmm.typing import Array, Rows
 
 MAX_ITERATIONS = 300
@@ -22,8 +24,11 @@ MAX_BACKTRACKS = 40
 SINGLE_ABOVE = 2e-6
 """A gradient in single precision errs by about 10⁻⁷: of use while residuals are above this."""
 
+SINGLE_BLUR = 2.0**-20
+"""... and above so much of c₁‖θ‖: margins in single precision err by some 2⁻²⁴‖θ‖."""
+
 ROUNDING_SHARE = 0.7
-"""The most of a tolerance that the rounding bound may take: what is left can be reached."""
+"""The most of a tolerance that rounding may take in `finish`: steps do the rest."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +65,10 @@ def _shared(memory: Any) -> Any:
 
 @dataclass(frozen=True)
 class Solution:
-    """A certified approximate minimiser of every replicate.
+    """An approximate minimiser of every replicate, certified where `residual` ≤ tolerance.
 
-    `residual` bounds ‖∇F(point)‖ including rounding; `passes` counts reads of the records.
+    `residual` bounds μ‖point − θ̃‖, as a rule by ‖∇F(point)‖ including rounding; `passes` counts
+    reads of the records.
     """
 
     warm: Warm
@@ -83,34 +89,7 @@ class Solver(Protocol):
         """The name a user types."""
 
     def solve(self, sub: Subproblem, start: Warm, tolerance: float) -> Solution:
-        """Return a certified solution, or raise `SolverError`."""
-
-
-@dataclass(frozen=True)
-class Verified:
-    """A solver whose word is not taken: one more pass evaluates the gradient where it ended.
-
-    Guarantee: whatever `solver` does, what is returned has the residual that the proof needs.
-    """
-
-    solver: Solver
-
-    @property
-    def name(self) -> str:
-        """The solver's own."""
-        return self.solver.name
-
-    def solve(self, sub: Subproblem, start: Warm, tolerance: float) -> Solution:
-        """Return a certified solution, or raise `SolverError`."""
-        before = sub.risk.passes
-        warm = self.solver.solve(sub, start, tolerance).warm
-        data = sub.risk.gradient(warm.point)
-        gradient = sub.gradient(warm.point, data)
-        residual = np.sqrt(np.vecdot(gradient, gradient)) + sub.rounding(warm.point)
-        if not (residual <= tolerance).all():
-            raise SolverError(not_certified(tolerance, float(np.max(residual))))
-        certified = Warm(warm.point, data, warm.memory)
-        return Solution(certified, residual, sub.risk.passes - before)
+        """Return a certified solution, or raise `SolverError`; `solver_named` sees to the rest."""
 
 
 class Point(NamedTuple):
@@ -159,70 +138,50 @@ def cold_start(sub: Subproblem) -> Warm:
     return Warm(zero, sub.risk.gradient(zero))
 
 
-def descend(method: Method, sub: Subproblem, start: Warm, tolerance: float) -> Solution:
+def descend(
+    method: Method, sub: Subproblem, start: Warm, tolerance: float, careful: bool = False
+) -> Solution:
     """Iterate θ ← θ + αp until every replicate is certified.
 
     As long as all residuals are large, gradients are evaluated in single precision: half the
-    memory to read. No replicate is called certified on such an evaluation.
+    memory to read. No replicate is called certified on such an evaluation. A `careful` descent
+    does without that, and F falls in every step. Raises `SolverError` after `MAX_ITERATIONS`.
     """
+    search = _careful_search if careful else _line_search
     before = sub.risk.passes
     at = Point(start.point, start.risk_gradient, sub.gradient(start.point, start.risk_gradient))
     memory = method.prepare(sub, start.memory)
-    _rounding(sub, at.theta, tolerance)
     single = False
     for iteration in range(MAX_ITERATIONS):
         norms = np.sqrt(np.vecdot(at.gradient, at.gradient))
         rows = None
         if not (single or norms.min() > tolerance):
-            residual = norms + _rounding(sub, at.theta, tolerance)
+            residual = norms + sub.rounding(at.theta)
             rows = np.flatnonzero(~(residual <= tolerance))
             if not len(rows):
                 warm = Warm(at.theta, at.data, memory)
                 return Solution(warm, residual, sub.risk.passes - before)
-        single = norms.min() > max(SINGLE_ABOVE, 30.0 * tolerance)
+        single = not careful and bool((norms > _rough(sub, at.theta, tolerance)).all())
         if rows is None or len(rows) == len(norms):
             p = method.direction(sub, at.theta, at.gradient, memory)
-            new = _line_search(sub, at, p, single)
+            new = search(sub, at, p, single)
         else:
-            new = _move_some(method, sub, at, memory, rows, single)
+            part, here = sub.restricted(rows), at.restricted(rows)
+            p = method.direction(part, here.theta, here.gradient, _restricted(memory, rows))
+            new = at.replaced(rows, search(part, here, p, single))
         memory = method.learn(sub, memory, Step(at, new, iteration))
         at = new
     raise SolverError(not_certified(tolerance, float(np.max(norms))))
 
 
-def _move_some(
-    method: Method, sub: Subproblem, at: Point, memory: Any, rows: Rows, single: bool
-) -> Point:
-    """Step the replicates `rows` and leave the others where they are."""
-    part, here = sub.restricted(rows), at.restricted(rows)
-    p = method.direction(part, here.theta, here.gradient, _restricted(memory, rows))
-    return at.replaced(rows, _line_search(part, here, p, single))
+def rough(tolerance: float) -> float:
+    """Above this norm, and SINGLE_BLUR·c₁‖θ‖, a gradient in single precision is of use."""
+    return max(SINGLE_ABOVE, 30.0 * tolerance)
 
 
-def _rounding(sub: Subproblem, theta: Array, tolerance: float) -> Array:
-    """Return the rounding bound of every row, or raise if one alone is above the tolerance."""
-    rounding = sub.rounding(theta)
-    require_above(float(rounding.max()), tolerance)
-    return rounding
-
-
-def require_above(rounding: float, tolerance: float) -> None:
-    """Raise if the rounding bound alone reaches the tolerance."""
-    if not rounding < tolerance:
-        raise SolverError(_below_rounding(tolerance, rounding))
-
-
-def require_reachable(sub: Subproblem, tolerance: float) -> None:
-    """Raise where rounding could keep a solve from its end, whatever the records.
-
-    The minimiser has ‖θ‖ ≤ (G + ‖c‖)/μ, so this looks at public numbers and at the noise in c
-    alone. Else a neighbour who sends very large numbers could bring a solve to where the last bits
-    of a gradient decide whether it ends.
-    """
-    size = np.sqrt(np.vecdot(sub.linear, sub.linear))
-    fixed, growing = sub.rounding_terms
-    rounding = fixed + growing * (sub.risk.loss.lipschitz + size) / sub.mu
-    require_above(float(rounding.max()) / ROUNDING_SHARE, tolerance)
+def _rough(sub: Subproblem, theta: Array, tolerance: float) -> Array:
+    blur = SINGLE_BLUR * sub.risk.loss.smoothness
+    return np.asarray(rough(tolerance) + blur * np.sqrt(np.vecdot(theta, theta)))
 
 
 def _line_search(sub: Subproblem, at: Point, p: Array, single: bool) -> Point:
@@ -246,16 +205,42 @@ def _line_search(sub: Subproblem, at: Point, p: Array, single: bool) -> Point:
     return new
 
 
+def _careful_search(sub: Subproblem, at: Point, p: Array, single: bool) -> Point:
+    """Take α = 1 where the slope φ' is ≤ 0 there, else an α with φ'(0)/10 ≤ φ'(α) ≤ 0.
+
+    F is convex along p, so it falls on the whole way: a method whose steps are accepted more easily
+    may go round in circles where the Hessian jumps (hinges at their kinks).
+    """
+    first = np.vecdot(at.gradient, p)
+    best, rows = at, np.arange(len(p))
+    low, high, alpha = np.zeros(len(p)), np.full(len(p), np.inf), np.ones(len(p))
+    down, up = first.copy(), np.zeros(len(p))
+    for _ in range(MAX_BACKTRACKS):
+        there = _evaluated(
+            sub.restricted(rows), at.theta[rows] + alpha[rows, None] * p[rows], single
+        )
+        slope = np.vecdot(there.gradient, p[rows])
+        falls = slope <= 0.0
+        best = best.replaced(rows[falls], there.restricted(np.flatnonzero(falls)))
+        low[rows[falls]], down[rows[falls]] = alpha[rows[falls]], slope[falls]
+        high[rows[~falls]], up[rows[~falls]] = alpha[rows[~falls]], slope[~falls]
+        rows = rows[~(falls & ((alpha[rows] == 1.0) | (slope >= 0.1 * first[rows])))]
+        if not len(rows):
+            break
+        alpha[rows] = _between(low[rows], high[rows], down[rows], up[rows])
+    return best
+
+
+def _between(low: Array, high: Array, down: Array, up: Array) -> Array:
+    """Return where a line through two slopes crosses 0, well within the bracket."""
+    gap = high - low
+    crossing = low + gap * down / (down - up)
+    return np.clip(crossing - 1e-3 * gap, low + 0.05 * gap, high - 0.05 * gap)
+
+
 def _evaluated(sub: Subproblem, theta: Array, single: bool) -> Point:
     data = sub.risk.gradient(theta, single)
     return Point(theta, data, sub.gradient(theta, data))
-
-
-def _below_rounding(tolerance: float, rounding: float) -> str:
-    return (
-        f"A residual of β = {tolerance:g} cannot be certified: rounding alone may be "
-        f"{rounding:.3g}; choose β ≥ {10 * rounding:.1g}. Nothing was released."
-    )
 
 
 def not_certified(tolerance: float, reached: float) -> str:
@@ -264,3 +249,53 @@ def not_certified(tolerance: float, reached: float) -> str:
         f"The local solver could not certify a residual of β = {tolerance:g} (it reached "
         f"{reached:.3g}); choose a larger β. Nothing was released."
     )
+
+
+def finish(sub: Subproblem, tolerance: float) -> Solution:
+    """Step θ ← θ − ∇F(θ)/(c₁+μ) from 0, as often as the public condition number asks for.
+
+    Guarantee (docs/privacy.md, section 5): if the rounding error of a step is at most
+    ROUNDING_SHARE·tolerance wherever ‖θ‖ ≤ 2r, r = (G+‖c‖)/μ, the last point is within
+    tolerance/μ of the minimiser. Without that it ends all the same, after as many steps.
+    """
+    before, c1 = sub.risk.passes, sub.risk.loss.smoothness
+    size = np.sqrt(np.vecdot(sub.linear, sub.linear))
+    radius, steepest = (sub.risk.loss.lipschitz + size) / sub.mu, c1 + sub.mu
+    steps = steps_to_finish(sub.mu, c1, radius, tolerance)
+    theta, rows = np.zeros_like(sub.linear), np.arange(sub.replicates)
+    data = np.zeros_like(theta)
+    residual = np.full(sub.replicates, np.inf)
+    for step in range(int(steps.max()) + 1):
+        part = sub.restricted(rows)
+        data[rows] = sub.risk.gradient(theta[rows])
+        gradient = part.gradient(theta[rows], data[rows])
+        residual[rows] = np.sqrt(np.vecdot(gradient, gradient)) + part.rounding(theta[rows])
+        going = ~(residual[rows] <= tolerance) & (step < steps[rows])
+        rows = rows[going]
+        if not len(rows):
+            break
+        theta[rows] -= gradient[going] / steepest[rows, None]
+    left = sub.mu * radius * (1.0 - sub.mu / steepest) ** steps
+    bound = left + rounding_within(sub.rounding_terms, c1, sub.mu, radius)
+    return Solution(Warm(theta, data), np.minimum(residual, bound), sub.risk.passes - before)
+
+
+def steps_to_finish(mu: Array, smoothness: float, radius: Array, tolerance: float) -> Rows:
+    """Return how many steps of `finish` will do from a distance `radius`, all (R,).
+
+    (1 − μ/L)ᵏ·μr ≤ (1 − ROUNDING_SHARE)·tolerance with L = c₁ + μ: rounding has the rest.
+    """
+    wanted = np.maximum(mu * radius / ((1.0 - ROUNDING_SHARE) * tolerance), 1.0)
+    return np.asarray(np.ceil((smoothness + mu) / mu * np.log(wanted)), dtype=np.int64)
+
+
+def rounding_within(
+    terms: tuple[Array, Array], smoothness: float, mu: Array, radius: Array
+) -> Array:
+    """Bound the rounding error of a step of `finish`, as a part of ∇F, for ‖θ̃‖ ≤ `radius`; (R,).
+
+    The points have ‖θ‖ ≤ 2·radius: a + b·2r for the gradient with `terms` a and b, and a few units
+    of what is added up, (c₁+μ)·2r.
+    """
+    fixed, growing = terms
+    return np.asarray(fixed + (growing + 4 * UNIT_ROUNDOFF * (smoothness + mu)) * 2.0 * radius)

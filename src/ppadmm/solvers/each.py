@@ -63,19 +63,19 @@ class Metrics(NamedTuple):
 def solve(sub: Subproblem, start: Warm, tolerance: float, alone: Alone) -> Solution:
     """Return certified solutions of all rows, or raise `SolverError`.
 
-    The certificate is that of `descend`: ‖∇F‖ evaluated at the returned point in double
-    precision, plus the bound of its rounding error, is ≤ tolerance.
+    A row that needs more than the usual steps is solved `alone`. The certificate is that of
+    `descend`: ‖∇F‖ evaluated at the returned point in double precision, plus the bound of its
+    rounding error, is ≤ tolerance.
     """
     risks = _risks(sub)
-    base.require_above(float(sub.rounding(start.point).max()), tolerance)
     theta, data = start.point.copy(), start.risk_gradient.copy()
     metrics = _metrics(sub, risks, start)
     passes, double = _advance(sub, risks, theta, data, metrics, tolerance)
     residual = _residual(sub, theta, data)
     for k in np.flatnonzero(~(double & (residual <= tolerance))).tolist():
         own = Subproblem(risks[k], sub.mu[k : k + 1], sub.linear[k : k + 1])
-        warm = Warm(theta[k : k + 1], risks[k].gradient(theta[k : k + 1]))
-        found = alone(own, warm, tolerance)
+        begin = theta[k : k + 1] if np.isfinite(theta[k]).all() else start.point[k : k + 1]
+        found = alone(own, Warm(begin, risks[k].gradient(begin)), tolerance)
         theta[k], data[k], residual[k] = found.point, found.warm.risk_gradient, found.residual[0]
         passes += 1 + found.passes
     return Solution(Warm(theta, data, metrics), residual, passes)
@@ -121,13 +121,14 @@ def _advance(
     W is corrected in place, also where a round is not finished: any metric will do.
     """
     bounds = np.column_stack(sub.rounding_terms)
-    width, rough, total = width_of(sub.risk.loss), single.rough(tolerance), 0
+    width, rough, total = width_of(sub.risk.loss), base.rough(tolerance), 0
+    blur = base.SINGLE_BLUR * sub.risk.loss.smoothness
     double = np.empty(len(risks), dtype=bool)
     for k, risk in enumerate(risks):
         packed = cast(Packed, risk.packed)
         passes, double[k] = compiled().advance(
             packed.double, packed.single, risk.n, width, theta[k], data[k], sub.linear[k],
-            sub.mu[k], metrics.matrices[k], bounds[k], tolerance, rough, single.PATIENCE,
+            sub.mu[k], metrics.matrices[k], bounds[k], tolerance, rough, blur, single.PATIENCE,
             base.MAX_BACKTRACKS, single.TINY,
         )  # fmt: skip
         risk.passes += passes

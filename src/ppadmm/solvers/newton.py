@@ -15,11 +15,12 @@ from ppadmm.typing import Array
 class Newton:
     """Solve with the exact Hessian; best for small d and few replicates."""
 
+    careful: bool = False
     name: ClassVar[str] = "newton"
 
     def solve(self, sub: Subproblem, start: Warm, tolerance: float) -> Solution:
         """Return a certified solution, or raise `SolverError`."""
-        return descend(self, sub, start, tolerance)
+        return descend(self, sub, start, tolerance, self.careful)
 
     def prepare(self, sub: Subproblem, memory: Any) -> None:
         """Keep nothing between rounds."""

@@ -15,11 +15,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ppadmm.errors import SolverError
 from ppadmm.problem.risk import Subproblem
 from ppadmm.solvers import each, single
 from ppadmm.solvers.base import Solution, Step, Warm, descend
-from ppadmm.solvers.newton import Newton
 from ppadmm.typing import Array, Rows
 
 TINY = 1e-24
@@ -129,11 +127,12 @@ class LBFGS:
     """Limited-memory BFGS whose pairs live on from round to round; never forms a d × d matrix."""
 
     pairs: int = 12
+    careful: bool = False
     name: ClassVar[str] = "lbfgs"
 
     def solve(self, sub: Subproblem, start: Warm, tolerance: float) -> Solution:
         """Return a certified solution, or raise `SolverError`."""
-        return descend(self, sub, start, tolerance)
+        return descend(self, sub, start, tolerance, self.careful)
 
     def prepare(self, sub: Subproblem, memory: Any) -> Memory:
         """Keep last round's pairs, moved to this round's μ: y changes by (μ' − μ)s."""
@@ -178,20 +177,17 @@ class FixedMetric:
     def solve(self, sub: Subproblem, start: Warm, tolerance: float) -> Solution:
         """Return a certified solution, or raise `SolverError`.
 
-        A single replicate has a leaner descent, compiled (`each`) or not (`single`). Where one
-        metric does not fit all replicates (hinges at their kinks), Newton takes over.
+        A single replicate has a leaner descent, compiled (`each`) or not (`single`). One metric may
+        not fit all replicates (hinges at their kinks).
         """
         if isinstance(sub.risk, each.Everyone) or (sub.replicates == 1 and each.suits(sub.risk)):
             return each.solve(sub, start, tolerance, self._alone)
         return self._alone(sub, start, tolerance)
 
     def _alone(self, sub: Subproblem, start: Warm, tolerance: float) -> Solution:
-        try:
-            if single.suits(sub, start.memory):
-                return single.solve(sub, start, tolerance)
-            return descend(self, sub, start, tolerance)
-        except SolverError:
-            return Newton().solve(sub, start, tolerance)
+        if single.suits(sub, start.memory):
+            return single.solve(sub, start, tolerance)
+        return descend(self, sub, start, tolerance)
 
     def prepare(self, sub: Subproblem, memory: Any) -> Memory:
         """Keep last round's metric, moved to this round's μ, or start from the bound c₁ZᵀZ/n."""

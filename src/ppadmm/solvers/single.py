@@ -92,16 +92,16 @@ class Task:
         """Bound the rounding error of ∇F(θ)."""
         return self.fixed + self.growing * _norm(theta)
 
+    def rough(self, theta: Array) -> float:
+        """Above this norm a gradient in single precision is of use."""
+        blur = base.SINGLE_BLUR * self.risk.loss.smoothness
+        return base.rough(self.tolerance) + blur * _norm(theta)
+
     def residual(self, at: At) -> float:
         """Bound ‖∇F(θ)‖, rounding included; no bound without an evaluation in double precision."""
         if not at.double:
             return inf
         return _norm(self.gradient(at)) + self.rounding(at.theta)
-
-
-def rough(tolerance: float) -> float:
-    """Above this norm a gradient in single precision is of use."""
-    return max(base.SINGLE_ABOVE, 30.0 * tolerance)
 
 
 def suits(sub: Subproblem, memory: Any) -> bool:
@@ -119,7 +119,6 @@ def solve(sub: Subproblem, start: Warm, tolerance: float) -> Solution:
     before = sub.risk.passes
     task = Task.of(sub, tolerance)
     at = At(start.point[0], start.risk_gradient[0])
-    base.require_above(task.rounding(at.theta), tolerance)
     W = metric(sub.risk, start.memory, at.theta, task.mu)
     steps, left = PATIENCE, base.MAX_ITERATIONS
     while left > 0:
@@ -154,7 +153,7 @@ def _advance(task: Task, at: At, W: Array, steps: int) -> At:
         norm = _norm(F)
         if norm <= task.tolerance and task.residual(at) <= task.tolerance:
             break
-        new, new_F = _step(task, at, F, -(W @ F), single=norm > rough(task.tolerance))
+        new, new_F = _step(task, at, F, -(W @ F), single=norm > task.rough(at.theta))
         _correct(W, new.theta - at.theta, new_F - F)
         at, F = new, new_F
     return at
