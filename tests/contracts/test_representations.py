@@ -220,7 +220,7 @@ def test_the_certificate_is_true(kernel, name, loss, mu):
 
 def releases(loss, store):
     """A small private run, with the records stored in one way."""
-    graph, settings = make_graph("ring", 4), make_settings(eta=(0.05,), beta=1e-11)
+    graph, settings = make_graph("ring", 4), make_settings(eta=(0.05,), beta=1e-10)
     agents = []
     for i in range(4):
         X = coded(seed=i)

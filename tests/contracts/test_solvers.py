@@ -1,6 +1,5 @@
 """One suite for every solver, on every loss and network."""
 
-import mpmath
 import numpy as np
 import pytest
 from conftest import make_agents, make_settings, random_shard, run_small
@@ -24,10 +23,8 @@ from ppadmm.solvers import (
     Solution,
     Warm,
     cold_start,
-    finish,
     solver_named,
 )
-from ppadmm.solvers.base import rounding_within, steps_to_finish
 
 LOSSES = [Logistic(), HuberHinge(0.5), Multinomial(3), OneVsRest(HuberHinge(0.5), 3)]
 combinations = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)
@@ -155,65 +152,6 @@ def test_whatever_a_solver_does_there_is_a_certified_point(how, loss):
     assert (np.linalg.norm(sub.gradient(solution.point), axis=1) <= 1e-9).all()
     again = Guarded(Newton()).solve(sub, solution.warm, 1e-9)
     assert again.passes == 0
-
-
-class TestTheSlowWay:
-    """`finish` ends after a public number of steps within tolerance/μ of the minimiser."""
-
-    @combinations
-    @pytest.mark.parametrize("scale", [0.0, 0.1, 30.0])
-    def test_its_last_point_is_as_close_as_it_says(self, loss, scale, monkeypatch):
-        tolerance, sub = 1e-7, problem(loss, mu=0.05, scale=scale)
-        best = Newton().solve(sub, cold_start(sub), 1e-10).point
-        # No point is certified on the way: what is left is the number of steps.
-        monkeypatch.setattr(Subproblem, "rounding", lambda self, theta: np.full(len(theta), 1.0))
-        found = finish(sub, tolerance)
-        assert (found.residual <= tolerance).all()
-        away = np.linalg.norm(found.point - best, axis=1)
-        assert (away <= (found.residual + 1e-10) / sub.mu).all()
-
-    def test_it_takes_as_many_steps_as_the_condition_number_says(self, monkeypatch):
-        sub = problem(Logistic(), mu=0.05, R=1)
-        monkeypatch.setattr(Subproblem, "rounding", lambda self, theta: np.full(len(theta), 1.0))
-        size = np.linalg.norm(sub.linear, axis=1)
-        steps = steps_to_finish(sub.mu, 0.25, (1.0 + size) / sub.mu, 1e-7)
-        before = sub.risk.passes
-        assert finish(sub, 1e-7).passes == steps[0] + 1 == sub.risk.passes - before
-        wanted = np.log((1.0 + size) / 3e-8) * (0.25 + sub.mu) / sub.mu
-        assert steps[0] == np.ceil(wanted[0])
-
-    def test_its_rounding_bound_covers_its_steps(self):
-        """Against 40 digits: every step moves as the proof says, but for what it allows."""
-        sub = problem(Logistic(), mu=0.05, R=1, n=20, scale=1e4)
-        c1, mu = 0.25, float(sub.mu[0])
-        radius = (1.0 + np.linalg.norm(sub.linear)) / sub.mu
-        allowed = rounding_within(sub.rounding_terms, c1, sub.mu, radius)[0]
-        rows = sub.risk.shard.signed()
-        theta = np.zeros(6)
-        with mpmath.workdps(40):
-            for _ in range(60):
-                moved = theta - sub.gradient(theta[None])[0] / (c1 + mu)
-                exact = _exact(rows, theta, mu, sub.linear[0])
-                steps = [
-                    mpmath.mpf(t) - g / (mpmath.mpf(c1) + mpmath.mpf(mu))
-                    for t, g in zip(theta.tolist(), exact, strict=True)
-                ]
-                error = mpmath.norm([a - b for a, b in zip(moved.tolist(), steps, strict=True)])
-                assert error * (c1 + mu) <= allowed
-                theta = moved
-        assert np.linalg.norm(theta) <= 2 * radius[0]
-
-
-def _exact(rows, theta, mu, linear):
-    """∇F at θ in whatever precision mpmath has."""
-    point = [mpmath.mpf(t) for t in theta.tolist()]
-    total = [mpmath.mpf(0)] * len(point)
-    for row in rows.tolist():
-        v = [mpmath.mpf(x) for x in row]
-        slope = -1 / (1 + mpmath.exp(mpmath.fdot(v, point)))
-        total = [a + slope * x for a, x in zip(total, v, strict=True)]
-    public = zip(point, linear.tolist(), strict=True)
-    return [a / len(rows) + mu * t + c for a, (t, c) in zip(total, public, strict=True)]
 
 
 @combinations

@@ -38,7 +38,7 @@ def records(n, seed):
 def cast(loss=None, algorithm="pp", noise=None, epsilon=5.0, kind="star", **changes):
     """Six agents of unequal size on a network of unequal degrees."""
     graph = make_graph(kind, len(SIZES))
-    usual = {"eta": (0.5,), "beta": 1e-11, "rounds": 6, "budgets": (Budget(epsilon, 1e-4),)}
+    usual = {"eta": (0.5,), "beta": 1e-10, "rounds": 6, "budgets": (Budget(epsilon, 1e-4),)}
     own = make_settings(**usual | changes)
     risks = laid_out([risk_of(records(n, i), loss or Logistic()) for i, n in enumerate(SIZES)])
     agents = []
@@ -137,7 +137,7 @@ def test_secure_noise_differs_from_run_to_run():
 def test_replicates_that_fall_silent_one_by_one(monkeypatch):
     """A solve of one of several replicates is compiled, and leaves nothing to the others."""
     many = {"eta": (0.5,) * 4, "regularisation": (0.0,) * 4, "rounds": 12, "algorithm": "ipp"}
-    many["beta"] = 1e-10
+    many["beta"] = 1e-9
     budgets = tuple(Budget(epsilon, 1e-4) for epsilon in (0.5, 1.0, 5.0, 20.0))
     trace = local.run(cast(budgets=budgets, **many))
     speakers = set(trace.spoke.sum(axis=2).ravel().tolist())
@@ -161,5 +161,5 @@ def test_who_cannot_run_in_step():
     begun[2].next()
     assert not chorus.suits(begun)
     mixed = cast()
-    mixed[1] = cast(beta=1e-10)[1]
+    mixed[1] = cast(beta=1e-9)[1]
     assert not chorus.suits(mixed)

@@ -31,7 +31,7 @@ RATE, POWER = 0.1, 4.0 / 3.0
 CURVATURE = 0.2
 ROUNDS = (80, 200)
 BETA = 1e-8
-LOUDER = 2.0
+LOUDER = 8.0
 """How much larger than s√T/m the noise of a calibrated run may be, where β is chosen."""
 
 

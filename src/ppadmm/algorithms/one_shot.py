@@ -49,7 +49,7 @@ def build_one_shot(site: Site, settings: Settings) -> OneShot:
         eta=settings.etas,
         weight=weight,
         solver=solver_named(settings.solver, site.risk.d),
-        mechanism=perturbed_minimiser(site, settings, weight, releases=1),
+        mechanism=perturbed_minimiser(site, settings, weight, releases=1, most=weight),
     )
 
 

@@ -43,19 +43,23 @@ def build_pp(site: Site, settings: Settings) -> ADMM:
 def pp_mechanism(site: Site, settings: Settings) -> Mechanism:
     """Return T perturbed releases, or free ones for an agent without records."""
     if not site.risk.n:
-        return FreeMinimiser(settings.replicates, radius(site, settings))
+        return FreeMinimiser(settings.replicates, radius(site, settings, steepest(site, settings)))
     return perturbed_minimiser(site, settings, convexity(site, settings), settings.rounds)
 
 
-def radius(site: Site, settings: Settings) -> Array:
-    """Return R (R,) for an agent with any number of neighbours: all agents find the same.
+def radius(site: Site, settings: Settings, most: Array) -> Array:
+    """Return R (R,) where every agent's μ ≤ `most` (R,): all agents find the same.
 
     There is none in the paper's calibration, which is not private anyway.
     """
     if settings.calibration == "paper":
         return np.full(settings.replicates, np.inf)
-    steepest = settings.weights(site.agents) + 2.0 * settings.etas * max(site.agents - 1, 1)
-    return public_radius(site.risk.loss, site.risk.d, settings.beta, steepest)
+    return public_radius(site.risk.loss, site.risk.d, settings.beta, most)
+
+
+def steepest(site: Site, settings: Settings) -> Array:
+    """Return the μ (R,) of an agent whose neighbours are all the others."""
+    return settings.weights(site.agents) + 2.0 * settings.etas * max(site.agents - 1, 1)
 
 
 def convexity(site: Site, settings: Settings) -> Array:
@@ -69,8 +73,12 @@ def perturbed_minimiser(
     mu: Array,
     releases: int,
     besides: tuple[Tally, ...] | None = None,
+    most: Array | None = None,
 ) -> PerturbedMinimiser:
-    """Return the mechanism whose `releases`, with what is released `besides`, cost the budget."""
+    """Return the mechanism whose `releases`, with what is released `besides`, cost the budget.
+
+    `most` (R,) is the largest μ of any agent [that of one whose neighbours are all the others].
+    """
     if settings.calibration == "paper":
         noises = [_paper_noise(site, settings, k, float(mu[k]), releases) for k in range(len(mu))]
     else:
@@ -78,13 +86,13 @@ def perturbed_minimiser(
         noises = [
             _proven_noise(site, settings, k, float(m), releases, extra[k]) for k, m in enumerate(mu)
         ]
-    return PerturbedMinimiser(tuple(noises), reach(site, settings, mu))
+    return PerturbedMinimiser(tuple(noises), reach(site, settings, mu, most))
 
 
-def reach(site: Site, settings: Settings, mu: Array) -> Reach:
+def reach(site: Site, settings: Settings, mu: Array, most: Array | None = None) -> Reach:
     """Return how far an agent's numbers may go."""
-    risk = site.risk
-    return Reach(risk.loss, risk.d, risk.n, mu, settings.beta, radius(site, settings))
+    risk, most = site.risk, steepest(site, settings) if most is None else most
+    return Reach(risk.loss, risk.d, risk.n, mu, settings.beta, radius(site, settings, most))
 
 
 def perturbed(site: Site, settings: Settings, mu: float) -> Step:

@@ -20,7 +20,7 @@ from ppadmm.errors import InfeasibleError
 from ppadmm.privacy.sensitivity import MARGIN, TAIL, UNIT_ROUNDOFF
 from ppadmm.problem.losses import Loss
 from ppadmm.problem.risk import Subproblem, accumulated, summing
-from ppadmm.solvers.base import ROUNDING_SHARE
+from ppadmm.solvers.accelerated import GROWTH, ROUNDING_SHARE
 from ppadmm.typing import Array
 
 RADIUS_SHARE = 0.3
@@ -61,7 +61,9 @@ class Reach:
 
 def public_radius(loss: Loss, parameters: int, beta: float, steepest: Array) -> Array:
     """Return R (R,), where μ ≤ `steepest` (R,) at every agent; all agents find the same."""
-    return np.asarray(RADIUS_SHARE * beta / rounding_per_unit(loss, parameters, steepest))
+    return np.asarray(
+        RADIUS_SHARE * beta / (GROWTH * rounding_per_unit(loss, parameters, steepest))
+    )
 
 
 def least_beta(loss: Loss, parameters: int, n: int, mu: Array, q: Array) -> Array:
@@ -72,7 +74,7 @@ def least_beta(loss: Loss, parameters: int, n: int, mu: Array, q: Array) -> Arra
     G, u = loss.lipschitz, UNIT_ROUNDOFF
     fixed = G * summing(n, loss.span) + 8.0 * u * (1.0 + q)
     grown = rounding_per_unit(loss, parameters, mu) * (G + q) / mu
-    solved = (fixed + grown) / (ROUNDING_SHARE - RADIUS_SHARE)
+    solved = GROWTH * (fixed + grown) / (ROUNDING_SHARE - RADIUS_SHARE)
     return np.asarray(np.maximum(solved, 2.0 * u * q / MARGIN))
 
 
@@ -84,11 +86,11 @@ def noise_quantile(sigma1: Array, parameters: int) -> Array:
 def rounding_per_unit(loss: Loss, parameters: int, mu: Array) -> Array:
     """Bound what rounding adds to ∇F in a step of `finish`, per unit of ‖θ̃‖; (R,).
 
-    See `ppadmm.solvers.base.rounding_within`: points go up to 2‖θ̃‖, and c/μ up to ‖θ̃‖.
+    See `ppadmm.solvers.accelerated.rounding_within`: points go up to 3‖θ̃‖, and c/μ up to ‖θ̃‖.
     """
     own = data_rounding(loss, parameters) + 8.0 * UNIT_ROUNDOFF * mu
-    added = 4.0 * UNIT_ROUNDOFF * (loss.smoothness + mu)
-    return np.asarray(2.0 * (own + added) + 8.0 * UNIT_ROUNDOFF * mu)
+    added = 48.0 * UNIT_ROUNDOFF * (loss.smoothness + mu)
+    return np.asarray(3.0 * own + added + 8.0 * UNIT_ROUNDOFF * mu)
 
 
 def data_rounding(loss: Loss, parameters: int) -> float:

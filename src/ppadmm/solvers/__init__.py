@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from ppadmm import checks
 from ppadmm.registry import Registry
-from ppadmm.solvers.base import Solution, Solver, Warm, cold_start, descend, finish
+from ppadmm.solvers.accelerated import finish
+from ppadmm.solvers.base import Solution, Solver, Warm, cold_start, descend
 from ppadmm.solvers.guarded import Guarded
 from ppadmm.solvers.newton import Newton
 from ppadmm.solvers.quasi_newton import LBFGS, FixedMetric

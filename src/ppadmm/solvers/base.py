@@ -5,9 +5,9 @@ from a gradient that was *evaluated there*,
 
     ‖∇F(θ̂)‖ + (a bound on the rounding error of that evaluation) ≤ tolerance,
 
-and where a quick method does not get so far, from the number of steps of a slow one (`finish`). The
-privacy proof uses nothing else about the solver, so any method, any warm start and any early exit
-is allowed. Giving up is not: that would be an output (docs/privacy.md, section 5).
+and where a quick method does not get so far, from the number of steps of a slow one
+(`ppadmm.solvers.accelerated`). The privacy proof uses nothing else about the solver, so any method,
+any warm start and any early exit is allowed. Giving up is not: that would be an output (docs/privacy.md, section 5).
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ppadmm.errors import SolverError
-from ppadmm.problem.risk import UNIT_ROUNDOFF, Subproblem
+from ppadmm.problem.risk import Subproblem
 from ppadmm.typing import Array, Rows
 
 MAX_ITERATIONS = 300
@@ -26,9 +26,6 @@ SINGLE_ABOVE = 2e-6
 
 SINGLE_BLUR = 2.0**-20
 """... and above so much of c₁‖θ‖: margins in single precision err by some 2⁻²⁴‖θ‖."""
-
-ROUNDING_SHARE = 0.7
-"""The most of a tolerance that rounding may take in `finish`: steps do the rest."""
 
 
 @dataclass(frozen=True)
@@ -249,53 +246,3 @@ def not_certified(tolerance: float, reached: float) -> str:
         f"The local solver could not certify a residual of β = {tolerance:g} (it reached "
         f"{reached:.3g}); choose a larger β. Nothing was released."
     )
-
-
-def finish(sub: Subproblem, tolerance: float) -> Solution:
-    """Step θ ← θ − ∇F(θ)/(c₁+μ) from 0, as often as the public condition number asks for.
-
-    Guarantee (docs/privacy.md, section 5): if the rounding error of a step is at most
-    ROUNDING_SHARE·tolerance wherever ‖θ‖ ≤ 2r, r = (G+‖c‖)/μ, the last point is within
-    tolerance/μ of the minimiser. Without that it ends all the same, after as many steps.
-    """
-    before, c1 = sub.risk.passes, sub.risk.loss.smoothness
-    size = np.sqrt(np.vecdot(sub.linear, sub.linear))
-    radius, steepest = (sub.risk.loss.lipschitz + size) / sub.mu, c1 + sub.mu
-    steps = steps_to_finish(sub.mu, c1, radius, tolerance)
-    theta, rows = np.zeros_like(sub.linear), np.arange(sub.replicates)
-    data = np.zeros_like(theta)
-    residual = np.full(sub.replicates, np.inf)
-    for step in range(int(steps.max()) + 1):
-        part = sub.restricted(rows)
-        data[rows] = sub.risk.gradient(theta[rows])
-        gradient = part.gradient(theta[rows], data[rows])
-        residual[rows] = np.sqrt(np.vecdot(gradient, gradient)) + part.rounding(theta[rows])
-        going = ~(residual[rows] <= tolerance) & (step < steps[rows])
-        rows = rows[going]
-        if not len(rows):
-            break
-        theta[rows] -= gradient[going] / steepest[rows, None]
-    left = sub.mu * radius * (1.0 - sub.mu / steepest) ** steps
-    bound = left + rounding_within(sub.rounding_terms, c1, sub.mu, radius)
-    return Solution(Warm(theta, data), np.minimum(residual, bound), sub.risk.passes - before)
-
-
-def steps_to_finish(mu: Array, smoothness: float, radius: Array, tolerance: float) -> Rows:
-    """Return how many steps of `finish` will do from a distance `radius`, all (R,).
-
-    (1 − μ/L)ᵏ·μr ≤ (1 − ROUNDING_SHARE)·tolerance with L = c₁ + μ: rounding has the rest.
-    """
-    wanted = np.maximum(mu * radius / ((1.0 - ROUNDING_SHARE) * tolerance), 1.0)
-    return np.asarray(np.ceil((smoothness + mu) / mu * np.log(wanted)), dtype=np.int64)
-
-
-def rounding_within(
-    terms: tuple[Array, Array], smoothness: float, mu: Array, radius: Array
-) -> Array:
-    """Bound the rounding error of a step of `finish`, as a part of ∇F, for ‖θ̃‖ ≤ `radius`; (R,).
-
-    The points have ‖θ‖ ≤ 2·radius: a + b·2r for the gradient with `terms` a and b, and a few units
-    of what is added up, (c₁+μ)·2r.
-    """
-    fixed, growing = terms
-    return np.asarray(fixed + (growing + 4 * UNIT_ROUNDOFF * (smoothness + mu)) * 2.0 * radius)

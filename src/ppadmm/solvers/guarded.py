@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from ppadmm.problem.risk import Subproblem
-from ppadmm.solvers.base import Solution, Solver, Warm, cold_start, finish
+from ppadmm.solvers.accelerated import finish
+from ppadmm.solvers.base import Solution, Solver, Warm, cold_start
 from ppadmm.solvers.each import Everyone
 from ppadmm.solvers.newton import Newton
 from ppadmm.solvers.quasi_newton import LBFGS
