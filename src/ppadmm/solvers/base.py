@@ -7,7 +7,8 @@ from a gradient that was *evaluated there*,
 
 and where a quick method does not get so far, from the number of steps of a slow one
 (`ppadmm.solvers.accelerated`). The privacy proof uses nothing else about the solver, so any method,
-any warm start and any early exit is allowed. Giving up is not: that would be an output (docs/privacy.md, section 5).
+any warm start and any early exit is allowed. Giving up is not: that would be an output
+(docs/privacy.md, section 5).
 """
 
 from dataclasses import dataclass
