@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ppadmm import checks
 from ppadmm.data.coded import Coded, stack
 from ppadmm.errors import DataError
+from ppadmm.records import HoldsRecords
 
 Vector: TypeAlias = NDArray[np.float64]
 # A union of strings keeps scipy releases whose csr_array is not subscriptable at run time.
@@ -18,7 +19,7 @@ Matrix: TypeAlias = Plain | Coded
 
 
 @dataclass(frozen=True)
-class Shard:
+class Shard(HoldsRecords):
     """Records X (n, d), dense, CSR or coded, with labels y (n,).
 
     Two classes are −1 and +1; more are 0 … K−1.

@@ -118,7 +118,7 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         prepared = Prepared.of(spec, scene(spec, rows, codes, schema, dealt))
         learnt = fitted_steps()
         self._warn(schema.confirmed, learnt)
-        for hint in hints(prepared):
+        for hint in hints(spec, prepared.scene.setup):
             warnings.warn(hint, UserWarning, stacklevel=2)
         seen = X if isinstance(encoder, Box) else rows
         records = (seen, partial(encoder.fingerprint, X, labels))

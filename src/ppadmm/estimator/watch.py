@@ -27,6 +27,7 @@ from ppadmm.errors import BudgetError
 from ppadmm.privacy import Budget, Tally
 from ppadmm.privacy.filters import best_order, odometer
 from ppadmm.privacy.protection import Protection
+from ppadmm.records import HoldsRecords
 
 Prints = NDArray[np.uint64]
 MAY_CALL = ("sklearn.base", "sklearn.pipeline", "sklearn.utils")
@@ -82,7 +83,7 @@ def _learns(step: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Fit:
+class Fit(HoldsRecords):
     """One fit with secure noise: hashes of its rows, what it cost each agent, and of what."""
 
     prints: Prints
@@ -92,7 +93,7 @@ class Fit:
 
 
 @dataclass(frozen=True)
-class Earlier:
+class Earlier(HoldsRecords):
     """How many of some records were trained on before, and the fits that did."""
 
     count: int
@@ -100,7 +101,7 @@ class Earlier:
 
 
 @dataclass
-class Register:
+class Register(HoldsRecords):
     """The fits with secure noise of this process.
 
     The hashes are keyed with a secret of the process, so they say nothing outside it. Fits may
