@@ -89,10 +89,10 @@ def reduced(holder: Any, protocol: Any) -> Any:
 
 
 def _shown(name: str, value: Any) -> str:
-    if isinstance(value, HoldsRecords):
-        return f"{name} {value!r}"
     shape = getattr(value, "shape", None)
-    return f"{name} {shape}" if isinstance(shape, tuple) else ""
+    if isinstance(shape, tuple):
+        return f"{name} {shape}"
+    return f"{name} {value!r}" if isinstance(value, HoldsRecords) else ""
 
 
 def _copied(holder: T, values: dict[str, Any]) -> T:
