@@ -136,12 +136,16 @@ def _check_codes(X: Coded) -> None:
     end = X.numeric.shape[1]
     for group, codes in enumerate(np.asarray(X.codes).T):
         some = codes[codes != X.d]
-        if len(some) and not (end <= some.min() and some.max() < X.d - 1):
+        if _beyond(codes, end, X.d).any():
             raise DataError(
                 f"Expected codes of group {group} between {end} and {X.d - 2}, or {X.d} for none, "
-                f"got {some.min()} to {some.max()}."
+                f"got another in row {int(np.argmax(_beyond(codes, end, X.d)))}."
             )
         end = int(some.max()) + 1 if len(some) else end
+
+
+def _beyond(codes: Any, first: int, d: int) -> Any:
+    return (codes != d) & ~((first <= codes) & (codes < d - 1))
 
 
 def _canonical(X: Any) -> Matrix:
@@ -166,7 +170,7 @@ def _as_labels(y: object, classes: int) -> Vector:
     if bad.any():
         row = int(np.argmax(bad))
         raise DataError(
-            f"Expected labels {spelt}, got {labels[row]} in row {row}; map the classes to them."
+            f"Expected labels {spelt}, got another in row {row}; map the classes to them."
         )
     return labels
 
@@ -186,8 +190,8 @@ def _check_norms(X: Matrix) -> None:
     row = int(np.argmax(norms))
     if norms[row] > 1:
         raise DataError(
-            f"Expected rows of norm ≤ 1, got norm {norms[row]} in row {row}; "
-            "pass X through normalise_rows first."
+            f"Expected rows of norm ≤ 1, got a longer one in row {row}; pass X through "
+            "normalise_rows first."
         )
 
 

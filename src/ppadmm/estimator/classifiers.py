@@ -25,7 +25,7 @@ from ppadmm.data import Schema
 from ppadmm.data.fingerprint import Fingerprint
 from ppadmm.errors import BudgetError, DataError, InputError, PrivacyWarning
 from ppadmm.estimator.encoders import Box, BySchema, Encoder, box, observed_box, target
-from ppadmm.estimator.staging import deal, refuse_missing, scene
+from ppadmm.estimator.staging import deal, no_cell_quoted, refuse_missing, scene
 from ppadmm.estimator.watch import REGISTER, Earlier, Fit, fitted_steps, refuse_callers
 from ppadmm.experiments.advice import hints
 from ppadmm.experiments.booked import Booking, open_booking
@@ -173,7 +173,8 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _checked(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         refuse_missing("label", y)
         if self.schema is None:
-            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+            with no_cell_quoted(X):
+                X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         else:
             X, y = validate_data(self, X, y, skip_check_array=True)
             y = column_or_1d(y, warn=True)
@@ -183,7 +184,8 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _features(self, X: Any) -> Any:
         if self.schema is None:
-            return validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+            with no_cell_quoted(X):
+                return validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
         return validate_data(self, X, reset=False, skip_check_array=True)
 
     def _classes(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
@@ -191,15 +193,15 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes = np.unique(y if (given := self._given_classes(y)) is None else given)
         if len(classes) < 2:
             raise DataError(
-                f"Expected two classes or more, got 1 class ({classes.tolist()[0]!r}); name the "
-                "others, which these records happen to lack, with classes=[…]."
+                "Expected two classes or more, got 1 class; name the others, which these records "
+                "happen to lack, with classes=[…]."
             )
         unknown = ~np.isin(y, classes)
         if unknown.any():
             row = int(np.argmax(unknown))
             raise DataError(
-                f"The label {y.tolist()[row]!r} of record {row} is not among the classes "
-                f"{classes.tolist()}; correct it, or name it in classes."
+                f"The label of record {row} is not among the classes {classes.tolist()}; correct "
+                "it, or name it in classes."
             )
         return classes, np.searchsorted(classes, y)
 
