@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from planted import NAME, planted_table
+from planted import NAME
 from scipy.sparse import csr_array
 
 from ppadmm import PrivateLogisticRegression
@@ -127,7 +127,6 @@ def test_a_class_that_all_records_have():
 
 
 def test_the_files_of_a_named_data_set(tmp_path):
-    (tmp_path / "brazil.dat").write_text(f"1 2 {NAME}\n")
     from ppadmm.data import brazil
 
     (tmp_path / brazil._FILES[0]).write_text(f"1 2 {NAME}\n")
@@ -150,7 +149,3 @@ def test_a_fault_of_ours_is_told_without_its_words(command, monkeypatch, tmp_pat
     assert "ValueError in ppadmm/experiments/train.py, line" in outcome.err
     assert "--debug" in outcome.err
     assert "may quote records" in outcome.err
-
-
-def test_the_planted_table_is_what_it_says():
-    assert NAME in planted_table()["name"][0].as_py()

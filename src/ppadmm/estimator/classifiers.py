@@ -26,7 +26,7 @@ from ppadmm.data.fingerprint import Fingerprint
 from ppadmm.errors import BudgetError, DataError, InputError, PrivacyWarning
 from ppadmm.estimator.encoders import Box, BySchema, Encoder, box, observed_box, target
 from ppadmm.estimator.staging import deal, no_cell_quoted, refuse_missing, scene
-from ppadmm.estimator.watch import REGISTER, Earlier, Fit, fitted_steps, refuse_callers
+from ppadmm.estimator.watch import REGISTER, Earlier, Fit, not_private_because, refuse_callers
 from ppadmm.experiments.advice import hints
 from ppadmm.experiments.booked import Booking, open_booking
 from ppadmm.experiments.spec import RunSpec
@@ -116,13 +116,13 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         spec = self._spec(len(dealt.parts))
         rows = encoder.encode(X)
         prepared = Prepared.of(spec, scene(spec, rows, codes, schema, dealt))
-        learnt = fitted_steps()
-        self._warn(schema.confirmed, learnt)
+        why = not_private_because(self._is_secret)
+        self._warn(schema.confirmed, why)
         for hint in hints(spec, prepared.scene.setup):
             warnings.warn(hint, UserWarning, stacklevel=2)
         seen = X if isinstance(encoder, Box) else rows
         records = (seen, partial(encoder.fingerprint, X, labels))
-        played, statement = self._train(prepared, records, learnt)
+        played, statement = self._train(prepared, records, why)
         self.classes_ = classes
         self.schema_ = schema
         self._encoder_ = encoder
@@ -261,7 +261,7 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             seed=_seed(self.random_state),
         )
 
-    def _warn(self, confirmed: bool, learnt: list[str]) -> None:
+    def _warn(self, confirmed: bool, around: Sequence[str]) -> None:
         """Say once why a fit is not private, though nobody asked for that."""
         why = []
         if not confirmed and self.schema is not None:
@@ -269,15 +269,15 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         elif not confirmed:
             names = [name for name in ("bounds", "classes") if getattr(self, name) is None]
             why.append(f"{' and '.join(names)} were read off the records (give them)")
-        why += [_learnt(name) for name in learnt]
+        why += around
         if why:
             warnings.warn(f"NOT private: {'; '.join(why)}.", PrivacyWarning, stacklevel=3)
 
     def _train(
-        self, prepared: Prepared, records: Seen, learnt: list[str]
+        self, prepared: Prepared, records: Seen, around: Sequence[str]
     ) -> tuple[Played, Statement]:
         """Run the agents; private records are looked up before and remembered after."""
-        reasons = (*prepared.not_private_because, *(_learnt(name) for name in learnt))
+        reasons = (*prepared.not_private_because, *around)
         if reasons:
             played = self._play(prepared, records, reasons)
             statement = statement_of(prepared, played)
@@ -431,13 +431,6 @@ def _seed(random_state: Any) -> int | None:
     if random_state is None:
         return None
     return int(check_random_state(random_state).randint(2**31 - 1))
-
-
-def _learnt(step: str) -> str:
-    return (
-        f"the pipeline's step {step!r} learnt from the records without noise (give bounds or a "
-        "schema instead, or freeze a step that was fitted on public records)"
-    )
 
 
 def _together(fits: Sequence[Fit]) -> tuple[str]:
