@@ -7,13 +7,20 @@ import re
 import sys
 from collections import deque
 from functools import cached_property, partial
+from pprint import pformat
 from types import FunctionType, MethodType
 
 import numpy as np
 import pyarrow as pa
+from rich.pretty import pretty_repr
 
 from ppadmm.data import Categorical, Label, Numeric, Schema, load
 from ppadmm.data.coded import Coded
+
+try:
+    from IPython.lib.pretty import pretty
+except ImportError:
+    pretty = None
 
 NAME = "Zebulon"
 """Everybody's first name, in a column that no schema lists."""
@@ -111,7 +118,8 @@ class Secrets:
 def texts_of(thing):
     """Return all that Python, a log or a notebook would show of a thing."""
     with np.printoptions(precision=17, threshold=sys.maxsize):
-        shown = [repr(thing), str(thing), f"{thing}"]
+        shown = [repr(thing), str(thing), f"{thing}", pformat(thing), pretty_repr(thing)]
+        shown += [pretty(thing)] if pretty else []
         for name in ("_repr_html_", "_repr_markdown_", "_repr_mimebundle_"):
             method = getattr(thing, name, None)
             shown += [str(method())] if callable(method) else []

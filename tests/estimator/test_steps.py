@@ -1,5 +1,8 @@
 """Which steps before the classifier leave a fit private: those that take every record by itself."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, issparse
@@ -193,6 +196,14 @@ SETTINGS = {
 
 def test_every_class_on_the_lists_is_tried():
     assert set(SETTINGS) == set(FITTED) > set(BY_ITSELF)
+
+
+def test_the_page_lists_them_all():
+    page = (Path(__file__).parents[2] / "docs" / "scikit-learn.md").read_text()
+    lines = [line.split("|") for line in page.splitlines() if line.startswith("| `")]
+    found = {name: cells[2].strip() for cells in lines for name in re.findall(r"`(\w+)`", cells[1])}
+    listed = {k.__name__: "as it is" if k in BY_ITSELF else "frozen" for k in FITTED}
+    assert {name: how for name, how in found.items() if how in ("as it is", "frozen")} == listed
 
 
 @pytest.mark.parametrize("kind", FITTED, ids=lambda kind: kind.__name__)

@@ -372,7 +372,8 @@ class PrivateLogisticRegression(_PrivateLinear):
     ledger, dataset
         A data owner's ledger to charge, and what the records are called there.
     accept_composition
-        Train again on records that this process has trained on; the ε add up.
+        Train again on records that this process has trained on; the ε add up. Also let another
+        meta-estimator call `fit`, which is then not private.
     random_state
         Makes the fit a repeatable simulation, not private.
 
@@ -393,8 +394,8 @@ class PrivateLogisticRegression(_PrivateLinear):
     -----
     If `private_`, all that the agents send, hence the model, is (ε, δ)-differentially private for
     one record of one agent under `adjacency`. Scores on private records are not covered. With
-    bounds or classes read off the records, after a pipeline step that learns from them, or with
-    a `random_state`, `private_` is False. docs/scikit-learn.md has the rest.
+    bounds or classes read off the records, after a pipeline step that may look at several of them,
+    or with a `random_state`, `private_` is False. docs/scikit-learn.md has the rest.
     """
 
     _loss = "logistic"

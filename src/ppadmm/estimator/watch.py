@@ -41,8 +41,8 @@ SEARCH = (
 )
 OTHERS = (
     "fit was called by {module}, which may train on the same records several times or use them "
-    "without noise; the ε of one fit does not cover that. Give accept_composition=True if you "
-    "account for it yourself, or random_state to simulate."
+    "without noise; the ε of one fit does not cover that. Give accept_composition=True to go on, "
+    "marked NOT private, or random_state to simulate."
 )
 CHOSEN = (
     "fit was called by {module}, which may choose or make the rows of a fit from all records (fit "
