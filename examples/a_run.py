@@ -5,5 +5,5 @@ from ppadmm import RunSpec, train
 spec = RunSpec(data="synthetic", algorithm="pp", agents=5, graph="ring", epsilon=1.0)
 result = train(spec)
 print(result.statement.text())
-for name, weight in zip(result.prepared.scene.schema.feature_names, result.model, strict=True):
+for name, weight in zip(result.setup.schema.feature_names, result.model, strict=True):
     print(f"{name:<24} {weight:+.3f}")

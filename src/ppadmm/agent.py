@@ -15,6 +15,7 @@ from ppadmm.errors import OutOfBoundsError, ProtocolError
 from ppadmm.mechanisms import Desk, Release
 from ppadmm.noise import NoiseSource
 from ppadmm.privacy.ledger import Ledger, Lost, Past, Sent
+from ppadmm.records import HoldsRecords
 
 ROOM = 1.0 + 1e-9
 """What a message may be beyond the radius: sums of values are rounded."""
@@ -50,7 +51,7 @@ class Done:
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class Snapshot(HoldsRecords):
     """An agent between two calls, without its records, books and noise source.
 
     It holds what was computed from the records without noise: nothing of it may leave the agent.
@@ -65,7 +66,7 @@ class Snapshot:
 Action: TypeAlias = Send | Wait | Done
 
 
-class Agent:
+class Agent(HoldsRecords):
     """Drives one algorithm through its rounds; its desk books every cost before noise is drawn."""
 
     def __init__(

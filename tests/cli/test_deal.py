@@ -184,7 +184,7 @@ def test_a_data_set_trains_as_it_is(ppadmm):
     data = load(pd.DataFrame(people()), label="ill", drop=["hospital"])
     result = train(SPEC, data=data)
     assert len(result.model) == 2
-    assert result.prepared.spec.data == "data frame"
+    assert result.spec.data == "data frame"
 
 
 def test_a_frame_without_a_label_is_refused():

@@ -193,7 +193,7 @@ def test_wide_data_never_forms_a_square_matrix(memory, monkeypatch):
     spec = RunSpec(data="wide.parquet", schema="wide.toml", memory=memory, rounds=2, agents=2,
                    epsilon=50.0, delta=1e-3, seed=0)  # fmt: skip
     result = train(spec)
-    assert result.prepared.scene.features == d + 2
+    assert result.setup.features == d + 2
     assert np.isfinite(result.model).all()
     assert result.model.any()
 

@@ -13,6 +13,7 @@ from ppadmm.experiments import tune as module
 from ppadmm.experiments.booked import Booked, Booking
 from ppadmm.experiments.scoring import accuracy
 from ppadmm.experiments.spec import RunSpec
+from ppadmm.experiments.train import prepare
 from ppadmm.experiments.tune import tune
 from ppadmm.noise import SecureNoise
 from ppadmm.privacy import Budget, RepeatAndSelect, chain_file, epsilon
@@ -44,15 +45,16 @@ def test_split_costs_the_budget_for_all_runs_and_scores(data):
     assert 2.0 / 3.0 < found.run_epsilon < 2.0
     assert "Tuned on the private records over 3 settings (split)" in statement.text()
     best = max(found.candidates, key=lambda one: one.score)
-    assert result.prepared.settings.eta == (best.eta,)
+    assert result.settings.eta == (best.eta,)
 
 
 def test_the_score_is_noisy_accuracy_and_finds_the_worse_setting(data):
     found = tune(SPEC, (0.002, 50.0), data=data)
     good, bad = found.candidates
     assert good.score > bad.score + 0.02
-    assert found.result.prepared.settings.eta == (0.002,)
-    exact = [accuracy(part, found.result.model, 2) for part in found.result.prepared.scene.shards]
+    assert found.result.settings.eta == (0.002,)
+    shards = prepare(SPEC, data).scene.shards
+    exact = [accuracy(part, found.result.model, 2) for part in shards]
     assert abs(good.score - sum(exact) / 3) < 0.02
     assert good.score != pytest.approx(sum(exact) / 3, abs=1e-9)
 
@@ -159,7 +161,7 @@ class TestLedger:
             tune(spec, booking=Booking(ledger), **options)
         found = tune(spec, booking=Booking(ledger, resume=True), **options)
         assert found.candidates[0].score is None
-        assert found.result.prepared.spec.regularisation == 0.1
+        assert found.result.spec.regularisation == 0.1
         assert "lost in a crash" in tune_text(found)
         assert self.state(ledger).charges == 4
 

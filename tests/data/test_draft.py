@@ -70,7 +70,7 @@ def test_columns_can_be_dropped():
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"y": [1, 1, 1]}, "only one class, '1'"),
+        ({"y": [1, 1, 1]}, "only one class;"),
         ({"y": [1, None, 0]}, "'y', row 2 is missing"),
         ({"y": [1.0, float("nan"), 0.0]}, "'y', row 2: expected a finite number"),
         ({"age": [1.0, float("inf"), 0.0]}, "'age', row 2: expected a finite number, got 'inf'"),

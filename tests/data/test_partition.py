@@ -63,7 +63,7 @@ def test_shards_hold_their_parts(make):
 
 
 def test_shards_check_their_rows():
-    with pytest.raises(DataError, match="norm 2"):
+    with pytest.raises(DataError, match="norm ≤ 1, got a longer one in row"):
         shards(2 * X, Y, [np.arange(10)])
 
 

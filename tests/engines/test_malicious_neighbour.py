@@ -10,13 +10,14 @@ import pytest
 from conftest import make_agents, make_settings
 from hostile import attack
 
-from ppadmm import RunSpec, train
+from ppadmm import RunSpec
 from ppadmm.agent import Agent, Done, Message
 from ppadmm.algorithms import Heard, Settings, Site, recipe_named
 from ppadmm.algorithms.defaults import Sizes, gaussian_plan
 from ppadmm.data import Shard
 from ppadmm.data.coded import Coded
 from ppadmm.errors import OutOfBoundsError
+from ppadmm.experiments.train import prepare, run
 from ppadmm.mechanisms.reach import STRAY, noise_quantile, within
 from ppadmm.noise import SecureNoise, SeededNoise
 from ppadmm.privacy import Budget, MemoryLedger
@@ -126,10 +127,10 @@ def test_what_is_beyond_the_radius_is_refused_and_changes_nothing():
     ids=str,
 )
 def test_honest_runs_stay_far_within_the_radius(changes):
-    result = train(RunSpec(**{"epsilon": 1.0, "seed": 0, **changes}))
-    spec, scene = result.prepared.spec, result.prepared.scene
-    site = scene.sites(spec.algorithm)[0]
-    radius = recipe_named(spec.algorithm).build(site, result.prepared.settings).radius[0]
+    prepared = prepare(RunSpec(**{"epsilon": 1.0, "seed": 0, **changes}))
+    result, algorithm = run(prepared), prepared.spec.algorithm
+    site = prepared.scene.sites(algorithm)[0]
+    radius = recipe_named(algorithm).build(site, prepared.settings).radius[0]
     assert np.linalg.norm(result.trace.releases, axis=-1).max() < 0.1 * radius
 
 

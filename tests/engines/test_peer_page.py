@@ -68,8 +68,8 @@ def test_pages_metrics_and_views_hold_released_values_only(algorithm, tmp_path, 
     shown, lock = [], threading.Lock()
 
     def look(peer, part):
-        texts = [live_page(peer, part, "2026-11-16T12:00:00+00:00")]
-        texts += [prometheus(peer.view(), False).decode(), view_json(peer, part).decode()]
+        texts = [live_page(peer, part.public, "2026-11-16T12:00:00+00:00")]
+        texts += [prometheus(peer.view(), False).decode(), view_json(peer, part.public).decode()]
         with lock:
             shown.extend(texts)
 

@@ -47,9 +47,9 @@ def test_a_stream_has_all_records_and_the_same_risk(sites):
         own = peer_records(PeerFile.load(sites.files[i]))
         assert isinstance(own.data, StreamedData) == (i > 0)
         assert own.n == part.records.n == 400
-        risk = own.risk(part.parameters, part.loss)
+        risk = own.risk(part.public.parameters, part.public.loss)
         assert isinstance(risk, StreamedRisk) == (i > 0)
-        theta = np.random.default_rng(i).standard_normal((2, part.parameters))
+        theta = np.random.default_rng(i).standard_normal((2, part.public.parameters))
         np.testing.assert_allclose(risk.gradient(theta), part.risk.gradient(theta), atol=1e-14)
 
 

@@ -37,7 +37,7 @@ def test_the_statement_names_the_noise_in_use():
 def test_fewer_records_need_more_noise():
     spec = RunSpec(agents=3, graph="ring", rounds=4, seed=0, records=(1000, 5000, 20000))
     result = train(spec)
-    assert [part.n for part in result.prepared.scene.parts] == [1000, 5000, 20000]
+    assert result.setup.records == (1000, 5000, 20000)
     noise = [each["sigma1"] for each in result.noise]
     assert noise[0] > 3 * noise[1] > 9 * noise[2]
 
@@ -81,7 +81,7 @@ def test_an_agent_without_records_listens_and_spends_nothing(algorithm):
     result = train(spec)
     assert result.statement.epsilons[1] == 0.0
     assert result.noise[1]["sigma1"] == 0.0
-    assert result.prepared.scene.records == (9000, 0, 9000, 9000)
+    assert result.setup.records == (9000, 0, 9000, 9000)
     assert min(e for k, e in enumerate(result.statement.epsilons) if k != 1) > 0.5
 
 

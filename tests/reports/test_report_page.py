@@ -211,6 +211,17 @@ class TestContents:
         names = re.findall(r'class="feature">([^<]+)<', table)
         assert names == sorted(model, key=lambda name: -abs(model[name]))
 
+    @pytest.mark.parametrize("name", ["private", "ipp", "bare", "pooled", "one-shot", "seeded"])
+    def test_no_coefficient_is_said_to_be_certain(self, name):
+        """Two runs of the same settings differ in signs on which all agents of each agree."""
+        page = source(name)
+        words = Page(page.split('id="model"')[1].split("</section>")[0]).text
+        assert "no interval is worked out yet" in words
+        assert ("with other noise they come out otherwise" in words) == (name != "bare")
+        assert ("they share the noise" in words) == (name in ("private", "ipp", "seeded"))
+        for claim in ("settled", "Range over agents", "range over", "spans zero", " to +", " to −"):
+            assert claim not in words
+
     def test_messages_are_releases_times_neighbours(self):
         run = load_run(folder_of("ipp"))
         degrees = [sum(i in edge for edge in run.result["graph"]["edges"]) for i in range(4)]

@@ -12,6 +12,7 @@ from small_runs import change, copy_of, finished, folder_of
 from ppadmm.errors import InputError
 from ppadmm.experiments.history import POINTS, rounds_shown
 from ppadmm.experiments.spec import RunSpec
+from ppadmm.experiments.train import prepare
 from ppadmm.privacy import accountant
 from ppadmm.privacy.record import from_plain, to_plain
 from ppadmm.reports.command import command
@@ -47,7 +48,7 @@ class TestFigures:
 
     def test_the_majority_share_is_that_of_the_test_labels(self):
         result = finished("private")
-        labels = result.prepared.scene.test[1]
+        labels = prepare(result.spec).scene.test[1]
         share = max((labels > 0).mean(), (labels < 0).mean())
         assert result.to_dict()["test_majority"] == pytest.approx(share)
 

@@ -75,7 +75,7 @@ def test_no_path_is_logged():
     record = released(small_runs.finished("hostile"))
     assert record.params["data"] == "a<b>&'.csv"
     everything = json.dumps([dict(record.params), dict(record.tags), dict(record.texts)])
-    folder = small_runs.finished("hostile").prepared.spec.data.removesuffix("/a<b>&'.csv")
+    folder = small_runs.finished("hostile").spec.data.removesuffix("/a<b>&'.csv")
     assert Path(folder).is_absolute()
     assert folder not in everything
 

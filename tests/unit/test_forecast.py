@@ -140,15 +140,15 @@ def test_noise_and_rounds_are_those_of_a_real_run(algorithm):
         delta=1e-5, rounds=None if algorithm in ("pp", "one-shot", "centralised") else 6,
     )  # fmt: skip
     result = train(spec)
-    features = result.prepared.scene.features
+    features = result.setup.features
     case = Case(
         (400, 500, 600), features, make_graph("ring", 3), Logistic(), algorithm, 1e-5,
         "replace-one", spec.rounds, None, spec.beta,
     )  # fmt: skip
     used = setup(case, 2.0)
     assert used.rounds == result.trace.rounds
-    assert used.eta == result.prepared.settings.eta[0]
-    assert used.regularisation == result.prepared.settings.regularisation[0]
+    assert used.eta == result.settings.eta[0]
+    assert used.regularisation == result.settings.regularisation[0]
     assert list(used.noise) == result.noise
     assert used.epsilon_proven == result.statement.epsilon
     assert used.theorem == result.statement.theorem

@@ -10,7 +10,7 @@ import ppadmm
 ROOT = Path(ppadmm.__file__).parent
 ORDER = [
     {"errors", "typing", "__init__"},
-    {"checks", "registry"},
+    {"checks", "records", "registry"},
     {"noise"},
     {"data"},
     {"problem"},

@@ -17,13 +17,14 @@ from ppadmm.algorithms.base import Bits, Heard, Reserved, Site
 from ppadmm.algorithms.settings import Settings
 from ppadmm.mechanisms import Desk, Mechanism, Place, Release
 from ppadmm.problem.risk import Subproblem
+from ppadmm.records import HoldsRecords
 from ppadmm.solvers import solver_named
 from ppadmm.solvers.base import Solver, Warm
 from ppadmm.typing import Array
 
 
 @dataclass(frozen=True)
-class State:
+class State(HoldsRecords):
     """An agent between rounds; arrays (R, d). `theirs` is the sum over what neighbours said."""
 
     round: int
@@ -33,7 +34,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class ADMM:
+class ADMM(HoldsRecords):
     """Consensus ADMM at one site with penalty η (R,) and regulariser weight λ̂/N (R,)."""
 
     site: Site

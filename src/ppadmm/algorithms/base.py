@@ -14,6 +14,7 @@ from ppadmm.privacy.calibration import Budget
 from ppadmm.privacy.events import Charge
 from ppadmm.problem.losses import Loss
 from ppadmm.problem.risk import Risk
+from ppadmm.records import HoldsRecords
 from ppadmm.typing import Array
 
 S = TypeVar("S")
@@ -21,7 +22,7 @@ Bits: TypeAlias = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Site:
+class Site(HoldsRecords):
     """One agent's place in the network, with its own records. Nothing here leaves it."""
 
     agent: int

@@ -28,6 +28,7 @@ from ppadmm.privacy.events import Approximate, Charge, Gaussian, Tally
 from ppadmm.privacy.sensitivity import MARGIN
 from ppadmm.problem.losses import Loss
 from ppadmm.problem.risk import summing
+from ppadmm.records import HoldsRecords
 from ppadmm.typing import Array
 
 STEP, ROUNDS = 16.0, 400
@@ -45,7 +46,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class NoisyGradient:
+class NoisyGradient(HoldsRecords):
     """One agent of noisy decentralised gradient descent; step α (R,), noise σ (R,)."""
 
     site: Site

@@ -14,6 +14,7 @@ from ppadmm.cli.common import InterruptedRunError
 from ppadmm.errors import InputError, OverlapWarning, PpadmmError
 
 DEBUG = "--debug"
+_HERE = f"{os.sep}ppadmm{os.sep}"
 
 
 class InternalError(PpadmmError):
@@ -91,10 +92,19 @@ def _known(error: Exception) -> PpadmmError:
         return error
     if isinstance(error, OSError):
         return InputError(_refused(error))
+    # Not in the error's own words: they may quote a record.
     return InternalError(
-        f"{type(error).__name__}: {error}. This is a fault of ppadmm, not of your input; please "
-        f"report it with what the same command says with {DEBUG}."
+        f"{type(error).__name__} in {_place(error)}. This is a fault of ppadmm, not of your input; "
+        f"please report it. The same command says more with {DEBUG}, which may quote records: look "
+        "before you pass it on."
     )
+
+
+def _place(error: Exception) -> str:
+    """Return the file and the line of ours where an error arose."""
+    ours = [frame for frame in traceback.extract_tb(error.__traceback__) if _HERE in frame.filename]
+    where = ours[-1]
+    return f"{where.filename[where.filename.rindex(_HERE) + 1 :]}, line {where.lineno}"
 
 
 def _refused(error: OSError) -> str:

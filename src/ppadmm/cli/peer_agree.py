@@ -134,14 +134,15 @@ def sign(
     peer = PeerFile.load(file)
     terms = peer.terms()
     party = peer_party(peer, terms)
-    _ = party.reserved  # what cannot be calibrated is refused before it is signed
+    _ = party.public.reserved  # what cannot be calibrated is refused before it is signed,
+    _ = party.risk  # and so are records that cannot be read
     if as_json and not yes:
         raise InputError("With --json nobody is asked; give --yes after reading the agreement.")
     if not as_json:
         show(in_words(terms))
         show(f"\nThis site is agent {peer.agent}, {peer.name!r}.")
-        if party.not_private_because:
-            show(f"NOT PRIVATE: {'; '.join(party.not_private_because)}.")
+        if party.public.not_private_because:
+            show(f"NOT PRIVATE: {'; '.join(party.public.not_private_because)}.")
     if not yes:
         with interruptible("nothing was signed"):
             if not typer.confirm("Sign it?", default=False):
@@ -149,7 +150,7 @@ def sign(
     place = peer.folder / peer.signature
     save_signature(place, terms, peer.agent, read_signing_key(peer.keys.signing))
     if as_json:
-        reasons = list(party.not_private_because)
+        reasons = list(party.public.not_private_because)
         show({"file": str(place), "digest": terms.digest, "not_private_because": reasons})
         return
     show(f"{place}: signed {terms.digest[:12]}…. Next: ppadmm peer check {quoted(file)}")

@@ -67,7 +67,7 @@ def _look(peer: "PeerFile", seconds: float) -> "list[Found]":
         return rows
     terms = peer.terms()
     rows += [
-        looked_at("records, schema and this site's part", lambda: peer_party(peer, terms)),
+        looked_at("records, schema and this site's part", lambda: peer_party(peer, terms).risk),
         looked_at("signature", lambda: _signature(peer, terms)),
         looked_at("ledger", lambda: _ledger(peer, terms)),
         looked_at("revocations", lambda: peer.refuse_revoked(terms)),
@@ -122,11 +122,11 @@ def _ledger(peer: "PeerFile", terms: "Agreement") -> None:
         raise InputError(f"no budget is granted for {name!r}; grant one with `ppadmm ledger grant`")
     party = peer_party(peer, terms)
     begun = any(run.body["spec"] == terms.digest for run in books.counted(name))
-    if begun or party.not_private_because:
+    if begun or party.public.not_private_because:
         return
     if why := mixed(books, name, Protection(terms.adjacency), peer.ledger):
         raise InputError(why)
-    more = [party.reserved[party.number]]
+    more = [party.public.reserved[party.number]]
     if (total := cost(books, name, more)) > books.grants[name]["epsilon"]:
         raise InputError(refusal(books, name, total, more))
 

@@ -236,9 +236,9 @@ class Watch:
         url = None if self._port is None else self._serve(peer, self._port)
         if self._hidden:
             return
-        party = self._site.setting.party
-        if party.not_private_because:
-            reasons = "; ".join(party.not_private_because)
+        part = self._site.setting.party.public
+        if part.not_private_because:
+            reasons = "; ".join(part.not_private_because)
             typer.echo(f"NOT PRIVATE: {reasons}.", err=True)
         if sys.stderr.isatty():
             self._stack.enter_context(self._screen(peer, url))
@@ -253,12 +253,13 @@ class Watch:
         from ppadmm.engines.status_page import StatusPage
         from ppadmm.reports.peer import live_page, view_json
 
-        started, party = datetime.now(UTC).isoformat(timespec="seconds"), self._site.setting.party
-        private = not party.not_private_because
+        started = datetime.now(UTC).isoformat(timespec="seconds")
+        part = self._site.setting.party.public
+        private = not part.not_private_because
         pages = {
-            "/": lambda: ("text/html; charset=utf-8", live_page(peer, party, started).encode()),
+            "/": lambda: ("text/html; charset=utf-8", live_page(peer, part, started).encode()),
             "/metrics": lambda: ("text/plain; version=0.0.4", prometheus(peer.view(), private)),
-            "/view.json": lambda: ("application/json", view_json(peer, party)),
+            "/view.json": lambda: ("application/json", view_json(peer, part)),
         }
         return self._stack.enter_context(StatusPage(port, pages)).url
 
@@ -268,7 +269,7 @@ class Watch:
 
         from ppadmm.reports.terminal import screen
 
-        private = not self._site.setting.party.not_private_because
+        private = not self._site.setting.party.public.not_private_because
         return Live(
             get_renderable=lambda: screen(peer.view(), private, url),
             console=Console(stderr=True),
@@ -280,11 +281,11 @@ class Watch:
 def _tell(result: "SiteResult", folder: Path, as_json: bool) -> None:
     from ppadmm.privacy import canonical
 
-    party, outcome = result.party, result.outcome
+    part, outcome = result.part, result.outcome
     if as_json:
         show({
-            "run": party.agreement.digest,
-            "agent": party.number,
+            "run": part.agreement.digest,
+            "agent": part.number,
             "rounds": len(outcome.releases),
             "releases": result.releases,
             "private": result.statement.private,
@@ -296,7 +297,7 @@ def _tell(result: "SiteResult", folder: Path, as_json: bool) -> None:
             "folder": str(folder),
         })  # fmt: skip
         return
-    head = f"{len(outcome.releases)} of {party.agreement.rounds} rounds"
+    head = f"{len(outcome.releases)} of {part.agreement.rounds} rounds"
     show(f"{head}; ended before its time: {outcome.reason}." if outcome.reason else f"{head}.")
     show(result.statement.text())
     show(f"\nResults:     {folder}\nCertificate: {folder / 'certificate.json'}")

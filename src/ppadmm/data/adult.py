@@ -161,5 +161,5 @@ def _parse(lines: bytes) -> Any:
             read_options=pa.csv.ReadOptions(column_names=NAMES),
             convert_options=pa.csv.ConvertOptions(null_values=["", "?"]),
         )
-    except pa.ArrowInvalid as error:
-        raise DataError(f"The Adult files are malformed: {error}.") from None
+    except pa.ArrowInvalid:
+        raise DataError("The Adult files are malformed; download them again.") from None

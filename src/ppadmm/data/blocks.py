@@ -14,6 +14,7 @@ from ppadmm.data.schema import Schema
 from ppadmm.data.shard import Matrix, Shard, Vector, scale_rows
 from ppadmm.data.store import Store, Ticket
 from ppadmm.errors import DataError
+from ppadmm.records import HoldsRecords
 
 BLOCK = 2**20
 """Bytes of a block: small enough to stay in a core's own cache while it is worked on."""
@@ -31,7 +32,7 @@ class SignedShard(Shard):
 
 
 @dataclass(frozen=True)
-class ShardStream:
+class ShardStream(HoldsRecords):
     """One organisation's records in blocks, each a `Shard` with all of its guarantees.
 
     `counts` says how many records each class has. A `signed` stream has blocks of `SignedShard`.
@@ -70,7 +71,7 @@ def joined(streams: Sequence[ShardStream]) -> ShardStream:
 
 
 @dataclass(frozen=True)
-class Streams:
+class Streams(HoldsRecords):
     """A data set dealt: a stream for every agent, None for one without records, and a test set."""
 
     parts: tuple[ShardStream | None, ...]
@@ -79,7 +80,7 @@ class Streams:
 
 
 @dataclass
-class Pile:
+class Pile(HoldsRecords):
     """Rows of one agent that are not a whole block yet."""
 
     X: list[Any] = field(default_factory=list)
@@ -87,7 +88,7 @@ class Pile:
     bytes: int = 0
 
 
-class Writer:
+class Writer(HoldsRecords):
     """Puts encoded rows into blocks; the last stream is the test set."""
 
     def __init__(self, schema: Schema, agents: int, memory: int) -> None:

@@ -69,5 +69,9 @@ def read_brazil(folder: Path) -> Any | None:
 def _numbers(file: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     try:
         return np.loadtxt(file, ndmin=2)
-    except (ValueError, OSError, EOFError) as error:
+    except ValueError:  # its words quote a cell
+        raise DataError(
+            f"Cannot read {str(file)!r}: expected numbers, parted by blanks, in every line."
+        ) from None
+    except (OSError, EOFError) as error:
         raise DataError(f"Cannot read {str(file)!r}: {error}.") from None

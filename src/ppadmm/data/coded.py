@@ -8,11 +8,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ppadmm.records import HoldsRecords
+
 Numbers = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, eq=False)
-class Coded:
+class Coded(HoldsRecords):
     """Rows x = scale·(numeric, one-hot groups, 1), n of d features, as `Schema` lays them out.
 
     numeric (n, p) are the first p features; codes (n, G) hold, per one-hot group, the number of the
@@ -130,7 +132,7 @@ class Coded:
 
 
 @dataclass(frozen=True)
-class Transposed:
+class Transposed(HoldsRecords):
     """Xᵀ of coded rows, to multiply with."""
 
     rows: Coded

@@ -89,9 +89,7 @@ def draft_label(cells: Any, name: str, missing: tuple[str, ...]) -> Target:
         raise DataError(f"Label {name!r}, row {row} is missing; remove the record.")
     classes = sorted(pc.unique(text).to_pylist(), key=_order(cells))
     if len(classes) == 1:
-        raise DataError(
-            f"Label {name!r} has only one class, {classes[0]!r}; two or more are needed."
-        )
+        raise DataError(f"Label {name!r} has only one class; two or more are needed.")
     if len(classes) > MOST_CLASSES:
         raise DataError(
             f"Label {name!r} has {len(classes)} values, too many for classes (at most "

@@ -24,6 +24,7 @@ from ppadmm.data.named import Dataset
 from ppadmm.data.stamp import Stamp
 from ppadmm.data.stream import StreamedData
 from ppadmm.data.tables import is_csv
+from ppadmm.records import HoldsRecords
 
 NOTHING, NUMBER, TEXT = range(3)
 """What a cell is."""
@@ -40,7 +41,7 @@ Bytes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
-class Fingerprint:
+class Fingerprint(HoldsRecords):
     """What a ledger knows records by.
 
     `digest` is SHA-256 over the sorted hashes of all rows, and how often each is there. `sample`
@@ -171,7 +172,7 @@ def _texts(columns: Sequence["Cells"]) -> tuple[bytes, Any] | None:
 
 
 @dataclass(frozen=True)
-class Cells:
+class Cells(HoldsRecords):
     """The cells of one column: kinds (n,), numbers (n,) or 0, hashes of texts (n, 32) or 0."""
 
     kinds: Bytes

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ppadmm.data.store import Store, Ticket
+from ppadmm.records import HoldsRecords
 
 WIDTH = 32
 """Bytes of a hash."""
@@ -23,7 +24,7 @@ Counted: TypeAlias = tuple[NDArray[Any], NDArray[np.int64]]
 """Distinct hashes in order, as `S32`, and how often each came."""
 
 
-class Multiset:
+class Multiset(HoldsRecords):
     """Hashes with their counts: `room` bytes of them in memory, the rest in a file without name."""
 
     def __init__(self, room: int) -> None:

@@ -14,6 +14,7 @@ from ppadmm.data.shard import Matrix, Vector
 from ppadmm.data.stamp import Stamp
 from ppadmm.data.tables import SUFFIXES, as_table, read_table
 from ppadmm.errors import DataError, InputError
+from ppadmm.records import HoldsRecords
 
 DATA_DIR_VARIABLE = "PPADMM_DATA"
 FRAME = "data frame"
@@ -21,7 +22,7 @@ FRAME = "data frame"
 
 
 @dataclass(frozen=True)
-class Dataset:
+class Dataset(HoldsRecords):
     """Encoded records X (n, d), ‖xᵢ‖ ≤ 1, labels y (n,), and how they came to be.
 
     `train_records` of the n are for training and the rest for testing; `table` holds the records

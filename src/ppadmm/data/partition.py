@@ -14,6 +14,7 @@ from ppadmm.data.encode import category_codes
 from ppadmm.data.named import Dataset
 from ppadmm.data.shard import Matrix, Shard, Vector
 from ppadmm.errors import DataError, InputError
+from ppadmm.records import HoldsRecords
 
 Indices = NDArray[np.int64]
 
@@ -58,7 +59,7 @@ class Partition:
 
 
 @dataclass(frozen=True)
-class Deal:
+class Deal(HoldsRecords):
     """What each agent got: `parts[i]` are the records of agent `names[i]`.
 
     `not_private_because` says why who holds what would reveal something about the records.

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ppadmm import checks
 from ppadmm.data.coded import Coded, stack
 from ppadmm.errors import DataError
+from ppadmm.records import HoldsRecords
 
 Vector: TypeAlias = NDArray[np.float64]
 # A union of strings keeps scipy releases whose csr_array is not subscriptable at run time.
@@ -18,7 +19,7 @@ Matrix: TypeAlias = Plain | Coded
 
 
 @dataclass(frozen=True)
-class Shard:
+class Shard(HoldsRecords):
     """Records X (n, d), dense, CSR or coded, with labels y (n,).
 
     Two classes are −1 and +1; more are 0 … K−1.
@@ -135,12 +136,16 @@ def _check_codes(X: Coded) -> None:
     end = X.numeric.shape[1]
     for group, codes in enumerate(np.asarray(X.codes).T):
         some = codes[codes != X.d]
-        if len(some) and not (end <= some.min() and some.max() < X.d - 1):
+        if _beyond(codes, end, X.d).any():
             raise DataError(
                 f"Expected codes of group {group} between {end} and {X.d - 2}, or {X.d} for none, "
-                f"got {some.min()} to {some.max()}."
+                f"got another in row {int(np.argmax(_beyond(codes, end, X.d)))}."
             )
         end = int(some.max()) + 1 if len(some) else end
+
+
+def _beyond(codes: Any, first: int, d: int) -> Any:
+    return (codes != d) & ~((first <= codes) & (codes < d - 1))
 
 
 def _canonical(X: Any) -> Matrix:
@@ -165,7 +170,7 @@ def _as_labels(y: object, classes: int) -> Vector:
     if bad.any():
         row = int(np.argmax(bad))
         raise DataError(
-            f"Expected labels {spelt}, got {labels[row]} in row {row}; map the classes to them."
+            f"Expected labels {spelt}, got another in row {row}; map the classes to them."
         )
     return labels
 
@@ -185,8 +190,8 @@ def _check_norms(X: Matrix) -> None:
     row = int(np.argmax(norms))
     if norms[row] > 1:
         raise DataError(
-            f"Expected rows of norm ≤ 1, got norm {norms[row]} in row {row}; "
-            "pass X through normalise_rows first."
+            f"Expected rows of norm ≤ 1, got a longer one in row {row}; pass X through "
+            "normalise_rows first."
         )
 
 

@@ -18,6 +18,7 @@ from weakref import finalize
 import numpy as np
 
 from ppadmm.errors import DataError
+from ppadmm.records import HoldsRecords, moving_records
 
 T = TypeVar("T")
 Buffer: TypeAlias = Any
@@ -28,14 +29,14 @@ LEFT_FREE = 64 * 2**20
 
 
 @dataclass(frozen=True)
-class Kept(Generic[T]):
+class Kept(HoldsRecords, Generic[T]):
     """A value that stayed in memory."""
 
     value: T
 
 
 @dataclass(frozen=True)
-class Spilled(Generic[T]):
+class Spilled(HoldsRecords, Generic[T]):
     """A value in the file: its arrays from `offset` on, `sizes` bytes each, and all the rest."""
 
     rest: bytes
@@ -51,7 +52,7 @@ class Spilled(Generic[T]):
 Ticket = Kept[T] | Spilled[T]
 
 
-class Store:
+class Store(HoldsRecords):
     """Values made of arrays, `room` bytes of them in memory and the rest on disk."""
 
     def __init__(self, room: int) -> None:
@@ -63,7 +64,8 @@ class Store:
     def put(self, value: T) -> Ticket[T]:
         """Store a value; its arrays must not change any more."""
         arrays: list[memoryview] = []
-        rest = pickle.dumps(value, protocol=5, buffer_callback=lambda a: arrays.append(a.raw()))
+        with moving_records():
+            rest = pickle.dumps(value, protocol=5, buffer_callback=lambda a: arrays.append(a.raw()))
         size = sum(array.nbytes for array in arrays)
         if size <= self._room:
             self._room -= size

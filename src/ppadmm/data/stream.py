@@ -29,6 +29,7 @@ from ppadmm.data.schema import Schema
 from ppadmm.data.shard import Matrix, Vector
 from ppadmm.data.store import one_ahead
 from ppadmm.errors import DataError, InputError
+from ppadmm.records import HoldsRecords
 
 MEMORY = 512 * 10**6
 LEAST_MEMORY = 12 * 10**6
@@ -124,7 +125,7 @@ class StreamedData:
 
 
 @dataclass(frozen=True)
-class Batch:
+class Batch(HoldsRecords):
     """Rows of a file from `start` on."""
 
     file: ParquetFile
@@ -195,7 +196,7 @@ def batch_rows(schema: Schema, memory: int) -> int:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(HoldsRecords):
     """Who the agents are, which columns to read, and who holds the rows of a batch.
 
     `whose` gets the labels of a deal among agents, or of one into training and test only.

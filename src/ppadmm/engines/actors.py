@@ -33,6 +33,7 @@ from ppadmm.mechanisms import Desk
 from ppadmm.noise import Key, NoiseSource
 from ppadmm.privacy.ledger import Ledger
 from ppadmm.problem import Risk
+from ppadmm.records import HoldsRecords, moving_records
 from ppadmm.typing import Array, Rows
 
 Around: TypeAlias = Callable[[NoiseSource], NoiseSource]
@@ -105,7 +106,7 @@ class Journal:
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class Checkpoint(HoldsRecords):
     """An agent that has spoken for `round`, with its books and what it said."""
 
     round: int
@@ -115,7 +116,7 @@ class Checkpoint:
     passes: int
 
 
-class Host:
+class Host(HoldsRecords):
     """One agent and its folder; a host made anew from the same arguments goes on where it was.
 
     Every call may be repeated: it answers the same. All work is done in calls, not in the making,
@@ -180,7 +181,9 @@ class Host:
         return self._journal
 
     def _keep(self, checkpoint: Checkpoint) -> None:
-        write_whole(self._path, pickle.dumps(checkpoint, protocol=pickle.HIGHEST_PROTOCOL))
+        with moving_records():
+            content = pickle.dumps(checkpoint, protocol=pickle.HIGHEST_PROTOCOL)
+        write_whole(self._path, content)
         self._last = checkpoint
         if self._journal is not None:
             self._journal.clear()
@@ -239,7 +242,8 @@ def run(
     cluster of several machines it must be shared by them.
     """
     with _folder(checkpoints) as folder, cluster.connected(address, None, store_bytes) as ray:
-        stored = [Stored(ray.put(maker)) for maker in makers]
+        with moving_records():
+            stored = [Stored(ray.put(maker)) for maker in makers]
         hosts = _hosts(ray, len(makers), folder)
         try:
             return _driven(ray, list(zip(hosts, stored, strict=True)), on_round)

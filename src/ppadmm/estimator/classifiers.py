@@ -25,8 +25,8 @@ from ppadmm.data import Schema
 from ppadmm.data.fingerprint import Fingerprint
 from ppadmm.errors import BudgetError, DataError, InputError, PrivacyWarning
 from ppadmm.estimator.encoders import Box, BySchema, Encoder, box, observed_box, target
-from ppadmm.estimator.staging import deal, refuse_missing, scene
-from ppadmm.estimator.watch import REGISTER, Earlier, Fit, fitted_steps, refuse_callers
+from ppadmm.estimator.staging import deal, no_cell_quoted, refuse_missing, scene
+from ppadmm.estimator.watch import REGISTER, Earlier, Fit, not_private_because, refuse_callers
 from ppadmm.experiments.advice import hints
 from ppadmm.experiments.booked import Booking, open_booking
 from ppadmm.experiments.spec import RunSpec
@@ -116,13 +116,13 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         spec = self._spec(len(dealt.parts))
         rows = encoder.encode(X)
         prepared = Prepared.of(spec, scene(spec, rows, codes, schema, dealt))
-        learnt = fitted_steps()
-        self._warn(schema.confirmed, learnt)
-        for hint in hints(prepared):
+        why = not_private_because(self._is_secret)
+        self._warn(schema.confirmed, why)
+        for hint in hints(spec, prepared.scene.setup):
             warnings.warn(hint, UserWarning, stacklevel=2)
         seen = X if isinstance(encoder, Box) else rows
         records = (seen, partial(encoder.fingerprint, X, labels))
-        played, statement = self._train(prepared, records, learnt)
+        played, statement = self._train(prepared, records, why)
         self.classes_ = classes
         self.schema_ = schema
         self._encoder_ = encoder
@@ -173,7 +173,8 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _checked(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         refuse_missing("label", y)
         if self.schema is None:
-            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+            with no_cell_quoted(X):
+                X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         else:
             X, y = validate_data(self, X, y, skip_check_array=True)
             y = column_or_1d(y, warn=True)
@@ -183,7 +184,8 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _features(self, X: Any) -> Any:
         if self.schema is None:
-            return validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+            with no_cell_quoted(X):
+                return validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
         return validate_data(self, X, reset=False, skip_check_array=True)
 
     def _classes(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
@@ -191,15 +193,15 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes = np.unique(y if (given := self._given_classes(y)) is None else given)
         if len(classes) < 2:
             raise DataError(
-                f"Expected two classes or more, got 1 class ({classes.tolist()[0]!r}); name the "
-                "others, which these records happen to lack, with classes=[…]."
+                "Expected two classes or more, got 1 class; name the others, which these records "
+                "happen to lack, with classes=[…]."
             )
         unknown = ~np.isin(y, classes)
         if unknown.any():
             row = int(np.argmax(unknown))
             raise DataError(
-                f"The label {y.tolist()[row]!r} of record {row} is not among the classes "
-                f"{classes.tolist()}; correct it, or name it in classes."
+                f"The label of record {row} is not among the classes {classes.tolist()}; correct "
+                "it, or name it in classes."
             )
         return classes, np.searchsorted(classes, y)
 
@@ -259,7 +261,7 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             seed=_seed(self.random_state),
         )
 
-    def _warn(self, confirmed: bool, learnt: list[str]) -> None:
+    def _warn(self, confirmed: bool, around: Sequence[str]) -> None:
         """Say once why a fit is not private, though nobody asked for that."""
         why = []
         if not confirmed and self.schema is not None:
@@ -267,15 +269,15 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         elif not confirmed:
             names = [name for name in ("bounds", "classes") if getattr(self, name) is None]
             why.append(f"{' and '.join(names)} were read off the records (give them)")
-        why += [_learnt(name) for name in learnt]
+        why += around
         if why:
             warnings.warn(f"NOT private: {'; '.join(why)}.", PrivacyWarning, stacklevel=3)
 
     def _train(
-        self, prepared: Prepared, records: Seen, learnt: list[str]
+        self, prepared: Prepared, records: Seen, around: Sequence[str]
     ) -> tuple[Played, Statement]:
         """Run the agents; private records are looked up before and remembered after."""
-        reasons = (*prepared.not_private_because, *(_learnt(name) for name in learnt))
+        reasons = (*prepared.not_private_because, *around)
         if reasons:
             played = self._play(prepared, records, reasons)
             statement = statement_of(prepared, played)
@@ -370,7 +372,8 @@ class PrivateLogisticRegression(_PrivateLinear):
     ledger, dataset
         A data owner's ledger to charge, and what the records are called there.
     accept_composition
-        Train again on records that this process has trained on; the ε add up.
+        Train again on records that this process has trained on; the ε add up. Also let another
+        meta-estimator call `fit`, which is then not private.
     random_state
         Makes the fit a repeatable simulation, not private.
 
@@ -391,8 +394,8 @@ class PrivateLogisticRegression(_PrivateLinear):
     -----
     If `private_`, all that the agents send, hence the model, is (ε, δ)-differentially private for
     one record of one agent under `adjacency`. Scores on private records are not covered. With
-    bounds or classes read off the records, after a pipeline step that learns from them, or with
-    a `random_state`, `private_` is False. docs/scikit-learn.md has the rest.
+    bounds or classes read off the records, after a pipeline step that may look at several of them,
+    or with a `random_state`, `private_` is False. docs/scikit-learn.md has the rest.
     """
 
     _loss = "logistic"
@@ -429,13 +432,6 @@ def _seed(random_state: Any) -> int | None:
     if random_state is None:
         return None
     return int(check_random_state(random_state).randint(2**31 - 1))
-
-
-def _learnt(step: str) -> str:
-    return (
-        f"the pipeline's step {step!r} learnt from the records without noise (give bounds or a "
-        "schema instead, or freeze a step that was fitted on public records)"
-    )
 
 
 def _together(fits: Sequence[Fit]) -> tuple[str]:

@@ -1,5 +1,7 @@
 """Who holds which record of a fit, and who talks to whom."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -45,6 +47,48 @@ def refuse_missing(what: str, values: Any) -> None:
     for row, value in enumerate(cells if cells.ndim == 1 and cells.dtype.kind == "O" else ()):
         if value is None or type(value).__name__ in ("NAType", "NaTType"):
             raise DataError(f"The {what} of record {row} is missing; give it or drop the record.")
+
+
+@contextmanager
+def no_cell_quoted(X: Any) -> Iterator[None]:
+    """Pass on what scikit-learn says of X, without the cells that it quotes."""
+    try:
+        yield
+    except DataError:
+        raise
+    except ValueError as error:
+        first, *rest = str(error).splitlines() or [""]
+        if first.startswith("could not convert"):
+            raise DataError(_not_a_number(X)) from None
+        if not rest:
+            raise
+        advice = [line for line in rest if line.startswith("Reshape your data")]
+        raise DataError(" ".join([first.rstrip(":."), *advice])) from None
+
+
+def _not_a_number(X: Any) -> str:
+    """Name the first cell that is no number by its column and row, both from 0 in an array."""
+    named = hasattr(X, "columns")
+    columns = [(repr(name), X[name]) for name in X.columns] if named else None
+    for name, cells in columns or [(str(j), each) for j, each in enumerate(np.asarray(X).T)]:
+        for row, cell in enumerate(np.asarray(cells).tolist()):
+            if not _is_number(cell):
+                return (
+                    f"Column {name}, row {row}: expected a number; correct the cell, encode the "
+                    "column, or give a schema that lists its categories."
+                )
+    return "Expected X to hold numbers only; encode its text columns, or give a schema."
+
+
+def _is_number(cell: Any) -> bool:
+    """Whether NumPy can read it; what is neither a text nor a number fails in other words."""
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    except TypeError:
+        return True
+    return True
 
 
 def scene(spec: RunSpec, rows: Any, codes: NDArray[np.intp], schema: Schema, dealt: Deal) -> Scene:

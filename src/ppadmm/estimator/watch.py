@@ -4,7 +4,8 @@ One fit with secure noise costs its ε. A search or a cross-validation fits agai
 scores without noise; an ensemble fits again and again; a scaler before the classifier is fitted
 without noise. None of that is covered by the ε of one fit, so it is refused or named:
 
-- who called `fit`, from the call stack: scikit-learn's own modules, in this process or a worker;
+- who called `fit`, from the call stack: scikit-learn's own modules, in this process or a worker,
+  and what they did to the records before (`ppadmm.estimator.steps`);
 - which records were trained on before in this process, from keyed hashes of the rows.
 """
 
@@ -20,13 +21,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.frozen import FrozenEstimator
-from sklearn.utils import get_tags
+from sklearn.pipeline import Pipeline
 
 from ppadmm.errors import BudgetError
+from ppadmm.estimator.steps import reasons_of
 from ppadmm.privacy import Budget, Tally
 from ppadmm.privacy.filters import best_order, odometer
 from ppadmm.privacy.protection import Protection
+from ppadmm.records import HoldsRecords
 
 Prints = NDArray[np.uint64]
 MAY_CALL = ("sklearn.base", "sklearn.pipeline", "sklearn.utils")
@@ -39,17 +41,21 @@ SEARCH = (
 )
 OTHERS = (
     "fit was called by {module}, which may train on the same records several times or use them "
-    "without noise; the ε of one fit does not cover that. Give accept_composition=True if you "
-    "account for it yourself, or random_state to simulate."
+    "without noise; the ε of one fit does not cover that. Give accept_composition=True to go on, "
+    "marked NOT private, or random_state to simulate."
+)
+CHOSEN = (
+    "fit was called by {module}, which may choose or make the rows of a fit from all records (fit "
+    "the classifier by itself)"
 )
 
 
-def _frames() -> Iterator[tuple[str, FrameType]]:
+def _frames(package: str = "sklearn.") -> Iterator[tuple[str, FrameType]]:
     """Return the callers that belong to scikit-learn, nearest first."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))
-        if module.startswith("sklearn."):
+        if module.startswith(package):
             yield module, frame
         frame = frame.f_back
 
@@ -59,30 +65,31 @@ def refuse_callers(accept_composition: bool) -> None:
     for module, _ in _frames():
         if module.startswith("sklearn.model_selection"):
             raise BudgetError(SEARCH.format(module=module))
-        if not module.startswith(MAY_CALL) and not accept_composition:
+        if _is_other(module) and not accept_composition:
             raise BudgetError(OTHERS.format(module=module))
 
 
-def fitted_steps() -> list[str]:
-    """Return the names of earlier steps of the pipelines around, that learn from the records."""
-    pipelines = [
-        frame.f_locals["self"]
-        for module, frame in _frames()
-        if module == "sklearn.pipeline" and hasattr(frame.f_locals.get("self"), "steps")
+def not_private_because(secret: bool) -> list[str]:
+    """Return what the callers did to the records, or may have done, that no noise covers.
+
+    Of a simulation, which is not `secret`, only what pipelines did: it may be called by anyone.
+    """
+    frames = [frame for _, frame in _frames("")]
+    around = [
+        owner for frame in frames if isinstance(owner := frame.f_locals.get("self"), Pipeline)
     ]
-    steps = [step for pipeline in pipelines for step in pipeline.steps[:-1]]
-    return list(dict.fromkeys(name for name, step in steps if _learns(step)))
+    reasons = [why for pipeline in around for why in reasons_of(pipeline)]
+    if secret:
+        reasons += [CHOSEN.format(module=module) for module, _ in _frames() if _is_other(module)]
+    return list(dict.fromkeys(reasons))
 
 
-def _learns(step: Any) -> bool:
-    """Whether a step takes anything from the records; one frozen before does not."""
-    if step is None or isinstance(step, str | FrozenEstimator):
-        return False
-    return bool(get_tags(step).requires_fit)
+def _is_other(module: str) -> bool:
+    return not module.startswith(MAY_CALL)
 
 
 @dataclass(frozen=True)
-class Fit:
+class Fit(HoldsRecords):
     """One fit with secure noise: hashes of its rows, what it cost each agent, and of what."""
 
     prints: Prints
@@ -92,7 +99,7 @@ class Fit:
 
 
 @dataclass(frozen=True)
-class Earlier:
+class Earlier(HoldsRecords):
     """How many of some records were trained on before, and the fits that did."""
 
     count: int
@@ -100,7 +107,7 @@ class Earlier:
 
 
 @dataclass
-class Register:
+class Register(HoldsRecords):
     """The fits with secure noise of this process.
 
     The hashes are keyed with a secret of the process, so they say nothing outside it. Fits may

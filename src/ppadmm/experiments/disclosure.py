@@ -51,7 +51,7 @@ def disclosure(result: Result) -> dict[str, Any]:
         "run": _run(result),
         "tuned": _tuned(result),
         "public": _public(result),
-        "schema_digest": result.prepared.scene.schema.digest(),
+        "schema_digest": result.setup.schema.digest(),
         "settings_digest": _settings_digest(result),
         "noise_source": statement.noise_source,
         "warnings": list(statement.warnings),
@@ -68,10 +68,10 @@ def _claim(result: Result) -> dict[str, Any]:
 
 
 def _agents(result: Result) -> list[dict[str, Any]]:
-    scene = result.prepared.scene
-    pooled = recipe_named(result.prepared.spec.algorithm).pooled
-    names = ["all, pooled"] if pooled else list(scene.names)
-    records = [sum(scene.records)] if pooled else list(scene.records)
+    setup = result.setup
+    pooled = recipe_named(result.spec.algorithm).pooled
+    names = ["all, pooled"] if pooled else list(setup.names)
+    records = [sum(setup.records)] if pooled else list(setup.records)
     return [
         {
             "agent": i,
@@ -99,28 +99,28 @@ def _released(spent: list[Tally]) -> dict[str, int]:
 
 
 def _run(result: Result) -> dict[str, Any]:
-    spec, settings = result.prepared.spec, result.prepared.settings
+    spec, settings = result.spec, result.settings
     return {
         "algorithm": spec.algorithm,
-        "loss": result.prepared.scene.loss.name,
+        "loss": result.setup.loss.name,
         "rounds": result.trace.rounds,
         "eta": settings.eta[0],
         "regularisation": settings.regularisation[0],
         "beta": settings.beta,
-        "features": result.prepared.scene.features,
-        "parameters": result.prepared.scene.parameters,
-        "edges": [list(edge) for edge in result.prepared.scene.graph.edges],
+        "features": result.setup.features,
+        "parameters": result.setup.parameters,
+        "edges": [list(edge) for edge in result.setup.graph.edges],
     }
 
 
 def _settings_digest(result: Result) -> str:
     search = result.search
-    spec = result.prepared.spec if search is None else search.spec
-    return spec_digest(spec, result.prepared.scene.schema, search)
+    spec = result.spec if search is None else search.spec
+    return spec_digest(spec, result.setup.schema, search)
 
 
 def _tuned(result: Result) -> dict[str, Any]:
-    spec, search = result.prepared.spec, result.search
+    spec, search = result.spec, result.search
     found = {
         "rounds": "rule" if spec.rounds is None else "given",
         "eta": "rule" if spec.eta is None else "given",
@@ -141,7 +141,7 @@ def _tuned(result: Result) -> dict[str, Any]:
 
 
 def _public(result: Result) -> list[str]:
-    schema = result.prepared.scene.schema
+    schema = result.setup.schema
     confirmed = (
         "a person confirmed" if schema.confirmed else "inferred from the records, NOT public"
     )

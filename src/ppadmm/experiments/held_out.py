@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from ppadmm.data import ShardStream
 from ppadmm.experiments.metrics import Metrics, area_under_curve, evaluate, joined
+from ppadmm.records import HoldsRecords
 from ppadmm.typing import Array, Matrix
 
 HeldOut: TypeAlias = tuple[Matrix, Array] | ShardStream
@@ -56,7 +57,7 @@ def _area(test: ShardStream, model: Array) -> float:
     return float(np.mean([curve.area() for curve in curves]))
 
 
-class AllScores:
+class AllScores(HoldsRecords):
     """The area under the ROC curve from all scores."""
 
     def __init__(self) -> None:
@@ -74,7 +75,7 @@ class AllScores:
         return float(area_under_curve(np.concatenate(self._scores)[:, None], signs)[0])
 
 
-class Binned:
+class Binned(HoldsRecords):
     """The area under the ROC curve from counts in 65,536 bins.
 
     A score xᵀθ lies within ±‖θ‖, as ‖x‖ ≤ 1. Two records of one bin count as a tie: the area errs

@@ -18,12 +18,13 @@ from ppadmm.engines.pki.revocations import Revocations
 from ppadmm.engines.transport import Transport
 from ppadmm.errors import BudgetError
 from ppadmm.experiments.booked import Booked
-from ppadmm.experiments.site import Party
+from ppadmm.experiments.site import Party, PublicPart
 from ppadmm.experiments.site_statement import disclosure_of, statement_of
 from ppadmm.privacy import Budget, MemoryLedger, Tally, accountant
 from ppadmm.privacy.protection import Protection
 from ppadmm.privacy.sqlite_ledger import SqliteLedger
 from ppadmm.privacy.statement import Statement
+from ppadmm.records import HoldsRecords
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -32,7 +33,7 @@ SIMULATION = "simulation, not private"
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(HoldsRecords):
     """What a site brings to a run: its part, its keys, and where it keeps books and state.
 
     `ledger` is the owner's; a simulation (`party.seed`) has none and keeps a book of its own in
@@ -52,7 +53,7 @@ class Setting:
 class SiteResult:
     """A finished part: the outcome, what was booked for it and what may be claimed."""
 
-    party: Party
+    part: PublicPart
     outcome: Outcome
     neighbours: dict[int, dict[int, Any]]
     reserved: Tally
@@ -77,8 +78,8 @@ def take_part(
     """Run a site's part to the end; `watch` gets the peer before it starts, to show it."""
     party, started = setting.party, datetime.now(UTC).isoformat(timespec="seconds")
     rule, tell = party.rule(), tell or Teller()
-    if party.not_private_because:
-        tell("not private", because=list(party.not_private_because))
+    if party.public.not_private_because:
+        tell("not private", because=list(party.public.not_private_because))
     booked = _open_book(setting)
     if booked is None:
         agent = party.agent(rule, MemoryLedger())
@@ -116,10 +117,11 @@ def _result(
 ) -> SiteResult:
     ledger = peer.agent.ledgers[0]
     reserved, spent = ledger.reserved, ledger.spent
-    statement = statement_of(setting.party, reserved, int(outcome.spoke.sum()), outcome.reason)
-    disclosed = disclosure_of(setting.party, statement, reserved, spent, started, entry)
+    part = setting.party.public
+    statement = statement_of(part, reserved, int(outcome.spoke.sum()), outcome.reason)
+    disclosed = disclosure_of(part, statement, reserved, spent, started, entry)
     heard = peer.tally.values
-    return SiteResult(setting.party, outcome, heard, reserved, spent, statement, disclosed, started)
+    return SiteResult(part, outcome, heard, reserved, spent, statement, disclosed, started)
 
 
 # The book
@@ -128,7 +130,7 @@ def _result(
 def _open_book(setting: Setting) -> Booked | None:
     """Open the owner's ledger, or a simulation's own; None where no price exists."""
     party = setting.party
-    if party.not_private_because:
+    if party.public.not_private_because:
         _require_simulation(setting)
     elif setting.ledger is None:
         raise BudgetError(
@@ -138,7 +140,7 @@ def _open_book(setting: Setting) -> Booked | None:
     else:
         ledger = SqliteLedger.open(setting.ledger)
         return _booked(setting, ledger, setting.dataset or _name(setting, ledger))
-    bound = accountant.epsilon(party.reserved[party.number], party.agreement.delta)
+    bound = accountant.epsilon(party.public.reserved[party.number], party.agreement.delta)
     if not bound.epsilon < float("inf"):
         return None
     return _booked(setting, _simulation(setting), SIMULATION)
@@ -146,7 +148,7 @@ def _open_book(setting: Setting) -> Booked | None:
 
 def _require_simulation(setting: Setting) -> None:
     """Refuse to send what nothing protects, unless a person said that it is a test."""
-    reasons = "; ".join(setting.party.not_private_because)
+    reasons = "; ".join(setting.party.public.not_private_because)
     if setting.party.seed is None:
         raise BudgetError(
             f"This run is not private ({reasons}), so nothing may leave this site; with made-up "

@@ -11,6 +11,7 @@ from ppadmm.engines.actors import Around
 from ppadmm.experiments.scene import Scene, cast
 from ppadmm.noise import NoiseSource, SecureNoise, SeededNoise
 from ppadmm.problem import Loss, NoRecords, Risk, risk_over
+from ppadmm.records import HoldsRecords
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Portion:
 
 
 @dataclass(frozen=True)
-class Role:
+class Role(HoldsRecords):
     """One agent's place, part of the records and settings; with a `seed` its noise follows."""
 
     algorithm: str

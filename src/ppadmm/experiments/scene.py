@@ -29,6 +29,7 @@ from ppadmm.experiments.held_out import HeldOut
 from ppadmm.noise import NoiseSource
 from ppadmm.privacy import Budget, Charge, Ledger, MemoryLedger
 from ppadmm.problem import Graph, Loss, NoRecords, Risk, graph_from, laid_out, risk_over
+from ppadmm.records import HoldsRecords
 
 Reservations: TypeAlias = list[tuple[int, tuple[tuple[Charge, int], ...]]]
 """For each agent, the most that a run may cost."""
@@ -36,7 +37,24 @@ Book: TypeAlias = Callable[[Reservations], Sequence[Ledger]]
 
 
 @dataclass(frozen=True)
-class Scene:
+class Setup:
+    """What is public of a scene: sizes and names, no record. It is what a result keeps."""
+
+    schema: Schema
+    graph: Graph
+    loss: Loss
+    names: tuple[str, ...]
+    records: tuple[int, ...]
+    features: int
+
+    @property
+    def parameters(self) -> int:
+        """Length of a model: d, or K·d for a loss of K scores."""
+        return self.features * self.loss.outputs
+
+
+@dataclass(frozen=True)
+class Scene(HoldsRecords):
     """Who holds what, who talks to whom, and what models are judged on.
 
     An agent that only listens has no part. `test` is None where nothing is held out. `dealing` says
@@ -75,6 +93,11 @@ class Scene:
     def records(self) -> tuple[int, ...]:
         """Every agent's number of records."""
         return tuple(0 if part is None else part.n for part in self.parts)
+
+    @property
+    def setup(self) -> Setup:
+        """All but the records, and who holds which."""
+        return Setup(self.schema, self.graph, self.loss, self.names, self.records, self.features)
 
     def pooled(self) -> Shard | ShardStream:
         """Return all training records at one place."""

@@ -8,7 +8,7 @@ from ppadmm.algorithms import recipe_named
 from ppadmm.data import Shard, ShardStream
 from ppadmm.experiments.held_out import judge
 from ppadmm.experiments.scene import Book
-from ppadmm.experiments.train import Result
+from ppadmm.experiments.train import Prepared, Result
 from ppadmm.mechanisms import Desk
 from ppadmm.noise import FINENESS, Key, SecureNoise, SeededNoise, total_variation
 from ppadmm.privacy import Approximate, Charge, Gaussian, Ledger, MemoryLedger
@@ -54,23 +54,30 @@ class Till:
         return memory
 
 
-def noisy_score(result: Result, till: Till, k: int) -> float | None:
+def noisy_score(prepared: Prepared, model: Array, till: Till, k: int) -> float | None:
     """Return the mean of the agents' noisy accuracies on their own records, weighted by n.
 
     None if a crash lost them all: what was paid for and not kept is never drawn again.
     """
-    scene = result.prepared.scene
-    pooled = recipe_named(result.prepared.spec.algorithm).pooled
+    scene = prepared.scene
+    pooled = recipe_named(prepared.spec.algorithm).pooled
     scores, weights = [], []
     for agent, part in enumerate([scene.pooled()] if pooled else scene.parts):
-        if part is not None and (score := _score(result, part, till, (agent, k))) is not None:
+        if part is None:
+            continue
+        score = _score(prepared, model, part, till, (agent, k))
+        if score is not None:
             scores.append(score)
             weights.append(part.n)
     return float(np.average(scores, weights=weights)) if scores else None
 
 
 def _score(
-    result: Result, part: Shard | ShardStream, till: Till, place: tuple[int, int]
+    prepared: Prepared,
+    model: Array,
+    part: Shard | ShardStream,
+    till: Till,
+    place: tuple[int, int],
 ) -> float | None:
     """Return one agent's score: as it was kept, or paid for, drawn and kept; None if lost."""
     agent, k = place
@@ -78,11 +85,11 @@ def _score(
     past = ledger.past(0)
     if past is not None:
         return float(past.value[0]) if isinstance(past, Sent) else None
-    seed = result.prepared.spec.seed
+    seed = prepared.spec.seed
     source = SecureNoise() if seed is None else SeededNoise((seed,))
     noise = Desk((ledger,), source).pay([score_charge(till.ratio)])
     sigma = np.array([(1.0 + MARGIN) / (part.n * till.ratio)])
-    exact = np.array([[accuracy(part, result.model, result.prepared.scene.schema.classes)]])
+    exact = np.array([[accuracy(part, model, prepared.scene.schema.classes)]])
     score = noise.gaussian(exact, sigma, FINENESS * sigma, Key(agent, k, "score"))[0]
     ledger.record(Sent(score, score, spoke=True))
     return float(score[0])

@@ -19,11 +19,12 @@ from ppadmm.privacy import Charge, Ledger, Tally
 from ppadmm.privacy.ledger import Lost, Past, Sent
 from ppadmm.privacy.statement import SEEDED, UNCONFIRMED
 from ppadmm.problem import Loss, NoRecords, Risk, loss_for, risk_over
+from ppadmm.records import HoldsRecords
 from ppadmm.typing import Array
 
 
 @dataclass(frozen=True)
-class Records:
+class Records(HoldsRecords):
     """A site's own records, or none at a site that only listens; `schema` is public."""
 
     schema: Schema
@@ -134,7 +135,78 @@ class Replayed:
 
 
 @dataclass(frozen=True)
-class Party:
+class PublicPart:
+    """What is public of one site's part in an agreement; `data` is what the site calls its records.
+
+    Results and reports hold this, and no records.
+    """
+
+    agreement: Agreement
+    number: int
+    schema: Schema
+    data: str
+    seed: int | None = None
+
+    @property
+    def records(self) -> int:
+        """How many there are; all are trained on."""
+        return self.agreement.parties[self.number].records
+
+    @cached_property
+    def loss(self) -> Loss:
+        """The loss of the agreement for the classes of the schema."""
+        terms = self.agreement
+        return loss_for(terms.loss, self.schema.classes, terms.multiclass)
+
+    @property
+    def parameters(self) -> int:
+        """Length of a model."""
+        return self.schema.dimension * self.loss.outputs
+
+    def rule(self, number: int, risk: Risk | None = None) -> Algorithm[Any]:
+        """Return a party's algorithm; without its records, as far as that is public: its noise."""
+        graph, size = self.agreement.graph, self.agreement.parties[number].records
+        near = graph.neighbours(number)
+        degrees = tuple(graph.degree(j) for j in near)
+        own = risk or _Counted(size, self.parameters, self.loss)
+        site = Site(number, graph.size, near, own, degrees)
+        return recipe_named(self.agreement.algorithm).build(site, self.agreement.settings(number))
+
+    @cached_property
+    def reserved(self) -> list[Tally]:
+        """The most that the run may cost each party, from public numbers alone."""
+        return [_tally(self.rule(i)) for i in range(len(self.agreement.parties))]
+
+    @cached_property
+    def scales(self) -> list[dict[str, float]]:
+        """The sizes of every party's noise, public too."""
+        rules = [self.rule(i) for i in range(len(self.agreement.parties))]
+        return [{name: float(size[0]) for name, size in rule.scales.items()} for rule in rules]
+
+    @property
+    def not_private_because(self) -> tuple[str, ...]:
+        """Why this site's run is not private; empty if it is."""
+        reasons = []
+        if why := recipe_named(self.agreement.algorithm).not_private_because:
+            reasons.append(why)
+        if self.seed is not None:
+            reasons.append(f"the noise follows from the seed {self.seed}, so anyone can remove it")
+        if self.agreement.calibration == "paper":
+            reasons.append("the paper's calibration is not proven")
+        if not self.schema.confirmed:
+            reasons.append(UNCONFIRMED)
+        return tuple(reasons)
+
+    @property
+    def noise_source(self) -> str:
+        """Where the noise comes from."""
+        if self.seed is not None:
+            return SEEDED
+        return recipe_named(self.agreement.algorithm).noise_source
+
+
+@dataclass(frozen=True)
+class Party(HoldsRecords):
     """One site's part in an agreement; with a `seed` its noise is a simulation's."""
 
     agreement: Agreement
@@ -161,39 +233,27 @@ class Party:
                 f"This site has {self.records.n:,} records, the agreement says {agreed:,}; "
                 "agree on the true number, or give the right file."
             )
-        if self.parameters != agreement.parameters:
+        if self.public.parameters != agreement.parameters:
             raise DataError(
-                f"The schema gives {self.parameters} parameters, the agreement says "
+                f"The schema gives {self.public.parameters} parameters, the agreement says "
                 f"{agreement.parameters}."
             )
 
     @cached_property
-    def loss(self) -> Loss:
-        """The loss of the agreement for the classes of the schema."""
-        terms = self.agreement
-        return loss_for(terms.loss, self.records.schema.classes, terms.multiclass)
-
-    @property
-    def parameters(self) -> int:
-        """Length of a model."""
-        return self.records.schema.dimension * self.loss.outputs
+    def public(self) -> PublicPart:
+        """All but the records."""
+        records = self.records
+        name = records.data.name if records.data else "none"
+        return PublicPart(self.agreement, self.number, records.schema, name, self.seed)
 
     @cached_property
     def risk(self) -> Risk:
         """What reads this site's records."""
-        return self.records.risk(self.parameters, self.loss)
+        return self.records.risk(self.public.parameters, self.public.loss)
 
-    def rule(self, number: int | None = None) -> Algorithm[Any]:
-        """Return this site's algorithm, or another party's as far as it is public: its noise."""
-        own = number is None or number == self.number
-        i, graph = self.number if number is None else number, self.agreement.graph
-        near = graph.neighbours(i)
-        size = self.agreement.parties[i].records
-        risk = self.risk if own else _Counted(size, self.parameters, self.loss)
-        degrees = tuple(graph.degree(j) for j in near)
-        site = Site(i, graph.size, near, risk, degrees)
-        build = recipe_named(self.agreement.algorithm).build
-        return build(site, self.agreement.settings(i))
+    def rule(self) -> Algorithm[Any]:
+        """Return this site's algorithm."""
+        return self.public.rule(self.number, self.risk)
 
     def agent(self, rule: Algorithm[Any], ledger: Ledger) -> Agent:
         """Return this site's agent."""
@@ -201,38 +261,6 @@ class Party:
         if seed is None:
             return Agent(rule, self.number, near, [ledger], SecureNoise())
         return Agent(rule, self.number, near, [Replayed(ledger)], SeededNoise((seed,)))
-
-    @cached_property
-    def reserved(self) -> list[Tally]:
-        """The most that the run may cost each party, from public numbers alone."""
-        return [_tally(self.rule(i)) for i in range(len(self.agreement.parties))]
-
-    @cached_property
-    def scales(self) -> list[dict[str, float]]:
-        """The sizes of every party's noise, public too."""
-        rules = [self.rule(i) for i in range(len(self.agreement.parties))]
-        return [{name: float(size[0]) for name, size in rule.scales.items()} for rule in rules]
-
-    @property
-    def not_private_because(self) -> tuple[str, ...]:
-        """Why this site's run is not private; empty if it is."""
-        reasons = []
-        if why := recipe_named(self.agreement.algorithm).not_private_because:
-            reasons.append(why)
-        if self.seed is not None:
-            reasons.append(f"the noise follows from the seed {self.seed}, so anyone can remove it")
-        if self.agreement.calibration == "paper":
-            reasons.append("the paper's calibration is not proven")
-        if not self.records.schema.confirmed:
-            reasons.append(UNCONFIRMED)
-        return tuple(reasons)
-
-    @property
-    def noise_source(self) -> str:
-        """Where the noise comes from."""
-        if self.seed is not None:
-            return SEEDED
-        return recipe_named(self.agreement.algorithm).noise_source
 
 
 def _tally(rule: Algorithm[Any]) -> Tally:

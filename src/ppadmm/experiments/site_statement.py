@@ -5,7 +5,7 @@ from typing import Any
 
 from ppadmm import __version__
 from ppadmm.experiments.disclosure import FORMAT, KIND, UNTRIED
-from ppadmm.experiments.site import Party
+from ppadmm.experiments.site import PublicPart
 from ppadmm.experiments.verdict import own_warnings
 from ppadmm.privacy import Tally
 from ppadmm.privacy import accountant as accounting
@@ -22,15 +22,15 @@ PUBLIC = (
 )
 
 
-def statement_of(party: Party, reserved: Tally, releases: int, ended: str = "") -> Statement:
+def statement_of(part: PublicPart, reserved: Tally, releases: int, ended: str = "") -> Statement:
     """Return what this site may claim about its own records."""
-    terms = party.agreement
+    terms = part.agreement
     bound = accounting.epsilon(reserved, terms.delta)
-    proven, own = finite_or_none(bound.epsilon), terms.parties[party.number]
+    proven, own = finite_or_none(bound.epsilon), terms.parties[part.number]
     noiseless = terms.algorithm == "non-private"
     return Statement(
-        private=not party.not_private_because,
-        not_private_because=party.not_private_because,
+        private=not part.not_private_because,
+        not_private_because=part.not_private_because,
         unit=UNITS[terms.adjacency],
         adjacency=terms.adjacency,
         epsilon=proven,
@@ -41,22 +41,22 @@ def statement_of(party: Party, reserved: Tally, releases: int, ended: str = "") 
         claims=(None if noiseless else own.epsilon,),
         epsilons=(proven,),
         releases=(releases,),
-        noise_source=party.noise_source,
-        warnings=tuple(_warnings(party, ended)),
+        noise_source=part.noise_source,
+        warnings=tuple(_warnings(part, ended)),
         caveats=(f"This is about the records of {own.name!r} alone.", *CAVEATS),
     )
 
 
-def _warnings(party: Party, ended: str) -> list[str]:
-    terms = party.agreement
+def _warnings(part: PublicPart, ended: str) -> list[str]:
+    terms = part.agreement
     found = [*([f"{ENDED}{ended}."] if ended else []), *own_warnings(terms)]
     if terms.algorithm != "non-private":
-        found += delta_warnings(terms.delta, party.records.n)
+        found += delta_warnings(terms.delta, part.records)
     return found
 
 
 def disclosure_of(
-    party: Party,
+    part: PublicPart,
     statement: Statement,
     reserved: Tally,
     spent: Tally,
@@ -64,7 +64,7 @@ def disclosure_of(
     entry: dict[str, Any] | None,
 ) -> dict[str, Any]:
     """Return the statement as data: this site's events, under the digest that all signed."""
-    terms = party.agreement
+    terms = part.agreement
     aimed, proven, holds = statement.claimed_epsilon, statement.epsilon, statement.claims_hold
     return {
         "format": FORMAT,
@@ -80,10 +80,10 @@ def disclosure_of(
         "bound": statement.theorem,
         "claim": {"calibration": statement.calibration, "epsilon": aimed, "proven": holds},
         "accountant": statement.accountant,
-        "agents": [_own_events(party, statement, reserved, spent)],
+        "agents": [_own_events(part, statement, reserved, spent)],
         "released": _counted(spent),
         "curves": curves([reserved]),
-        "run": _run_of(party),
+        "run": _run_of(part),
         "tuned": {
             "rounds": "given", "eta": "given", "regularisation": "given",
             "on_the_records": False, "epsilon": 0.0, "note": UNTRIED, "search": None,
@@ -99,13 +99,13 @@ def disclosure_of(
 
 
 def _own_events(
-    party: Party, statement: Statement, reserved: Tally, spent: Tally
+    part: PublicPart, statement: Statement, reserved: Tally, spent: Tally
 ) -> dict[str, Any]:
     bound = accounting.epsilon(reserved, statement.delta)
     return {
-        "agent": party.number,
-        "name": party.agreement.parties[party.number].name,
-        "records": party.records.n,
+        "agent": part.number,
+        "name": part.agreement.parties[part.number].name,
+        "records": part.records,
         "claimed": statement.claims[0],
         "epsilon": finite_or_none(bound.epsilon),
         "bound": bound.theorem,
@@ -122,16 +122,16 @@ def _counted(spent: Tally) -> dict[str, int]:
     return dict(counts)
 
 
-def _run_of(party: Party) -> dict[str, Any]:
-    terms = party.agreement
+def _run_of(part: PublicPart) -> dict[str, Any]:
+    terms = part.agreement
     return {
         "algorithm": terms.algorithm,
-        "loss": party.loss.name,
+        "loss": part.loss.name,
         "rounds": terms.rounds,
         "eta": terms.eta,
         "regularisation": terms.regularisation,
         "beta": terms.beta,
-        "features": party.records.schema.dimension,
-        "parameters": party.parameters,
+        "features": part.schema.dimension,
+        "parameters": part.parameters,
         "edges": [list(edge) for edge in terms.edges],
     }

@@ -20,7 +20,7 @@ from ppadmm.experiments.held_out import judge, largest_share, records_in
 from ppadmm.experiments.history import figures_by_round
 from ppadmm.experiments.metrics import Metrics
 from ppadmm.experiments.roles import Role, roles
-from ppadmm.experiments.scene import Book, Scene, cast, stage, strictest
+from ppadmm.experiments.scene import Book, Scene, Setup, cast, stage, strictest
 from ppadmm.experiments.spec import RunSpec, Search
 from ppadmm.experiments.verdict import not_private_because, statement_of
 from ppadmm.noise import NoiseSource, SecureNoise, SeededNoise
@@ -28,6 +28,7 @@ from ppadmm.privacy import Tally
 from ppadmm.privacy.record import to_plain
 from ppadmm.privacy.statement import Statement, finite_or_none
 from ppadmm.problem import loss_for, risk_over
+from ppadmm.records import HoldsRecords
 from ppadmm.typing import Array
 
 Progress = Callable[[int, int], None]
@@ -39,7 +40,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Prepared:
+class Prepared(HoldsRecords):
     """A run that has passed every check and can start."""
 
     spec: RunSpec
@@ -78,19 +79,25 @@ class Played:
 
 @dataclass(frozen=True)
 class Result:
-    """A finished run. `model` (d,) is the released model with both free averages.
+    """A finished run: what was released, public sizes and figures; no record.
 
-    `reserved` and `spent` are what each agent's ledger set aside and booked; `history` has the test
-    figures by round; `entry` is the run's place in the data owner's ledger, if it has one, and
-    `search` what it is the best of, if it is.
+    `model` (d,) is the released model with both free averages; `reserved` and `spent` are what each
+    agent's ledger set aside and booked; `entry` is the run's place in the data owner's ledger, if
+    it has one, and `search` what it is the best of, if it is. No ε covers `metrics`,
+    `agent_metrics`, `test_majority`, `history`, `train_loss` and `passes`: they are local
+    diagnostics, worked out from test or training records when the run ended.
     """
 
-    prepared: Prepared
+    spec: RunSpec
+    settings: Settings
+    setup: Setup
     model: Array
     agent_models: Array
     trace: local.Trace
     metrics: Metrics
     agent_metrics: Metrics
+    test_records: int
+    test_majority: float
     train_loss: float | None
     noise: list[dict[str, float]]
     passes: float
@@ -105,7 +112,7 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain data, fit for JSON."""
-        spec, settings, scene = self.prepared.spec, self.prepared.settings, self.prepared.scene
+        spec, settings, setup = self.spec, self.settings, self.setup
         statement = self.statement
         return {
             "format": FORMAT,
@@ -120,22 +127,22 @@ class Result:
             "private": statement.private,
             "not_private_because": list(statement.not_private_because),
             "warnings": list(statement.warnings),
-            "hints": list(hints(self.prepared)),
+            "hints": list(hints(spec, setup)),
             "agents": spec.agents,
-            "agent_names": list(scene.names),
+            "agent_names": list(setup.names),
             "partition": spec.partition,
-            "graph": {"name": scene.graph.name, "edges": scene.graph.edges},
-            "records": list(scene.records),
-            "features": scene.features,
-            "parameters": scene.parameters,
-            "classes": list(scene.schema.label.names),
-            "loss": scene.loss.name,
+            "graph": {"name": setup.graph.name, "edges": setup.graph.edges},
+            "records": list(setup.records),
+            "features": setup.features,
+            "parameters": setup.parameters,
+            "classes": list(setup.schema.label.names),
+            "loss": setup.loss.name,
             "rounds": self.trace.rounds,
             "eta": settings.eta[0],
             "beta": settings.beta,
             "releases": self.trace.messages[:, 0].tolist(),
-            "test_records": records_in(scene.held_out),
-            "test_majority": largest_share(scene.held_out),
+            "test_records": self.test_records,
+            "test_majority": self.test_majority,
             "test_error": float(self.metrics.error[0]),
             "test_error_per_agent": [float(e) for e in self.agent_metrics.error],
             "test_auc": finite_or_none(float(self.metrics.auc[0])),
@@ -321,12 +328,16 @@ def _result(prepared: Prepared, played: Played) -> Result:
     test = prepared.scene.held_out
     loss = None if statement.private else _train_loss(prepared, model)
     return Result(
-        prepared=prepared,
+        spec=prepared.spec,
+        settings=prepared.settings,
+        setup=prepared.scene.setup,
         model=model,
         agent_models=agent_models,
         trace=trace,
         metrics=judge(test, model[None], classes),
         agent_metrics=judge(test, agent_models, classes, areas=False),
+        test_records=records_in(test),
+        test_majority=largest_share(test),
         train_loss=loss,
         noise=[_noise(end) for end in endings],
         passes=float(np.mean([end.passes for end in endings])),

@@ -52,6 +52,7 @@ from ppadmm.privacy.calibration import largest_private
 from ppadmm.privacy.gaussian import gdp_ratio
 from ppadmm.privacy.run_ledger import RunLedger
 from ppadmm.privacy.statement import finite_or_none
+from ppadmm.records import HoldsRecords
 
 HOW = ("split", "repeat")
 SCORE_SHARE = 0.05
@@ -91,7 +92,7 @@ class Tuned:
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _Plan(HoldsRecords):
     """The grid, how it is searched, and the noise of a score as Δ/σ."""
 
     prepared: Prepared
@@ -259,9 +260,10 @@ def _split(
     till = Till(plan.ratio, tuple(first), _whole(plan, search, booked))
     results, tried = [], []
     for k, (prepared, setting) in enumerate(zip(runs, plan.grid, strict=True)):
-        result = run(_reseeded(prepared, k), book=till.book(k))
+        own = _reseeded(prepared, k)
+        result = run(own, book=till.book(k))
         results.append(result)
-        tried.append(Candidate(*setting, noisy_score(result, till, k)))
+        tried.append(Candidate(*setting, noisy_score(own, result.model, till, k)))
         if on_run is not None:
             on_run(k + 1, len(runs))
     best = max(range(len(runs)), key=lambda k: _rank(tried[k]))
@@ -341,8 +343,9 @@ def _best(plan: _Plan, runs: list[Prepared]) -> tuple[int, float, Result]:
     """Make the runs and return the best; of the others nothing leaves this function."""
     till, best = Till(plan.ratio), None
     for k, index in enumerate(_draws(plan.prepared.spec, len(runs), plan.mean)):
-        result = run(_reseeded(runs[index], k))
-        score = noisy_score(result, till, k)
+        own = _reseeded(runs[index], k)
+        result = run(own)
+        score = noisy_score(own, result.model, till, k)
         if score is not None and (best is None or score > best[1]):
             best = (index, score, result)
     if best is None:

@@ -20,6 +20,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ppadmm.records import HoldsRecords
+
 FLIPPED = 0.25
 CELLS = 4
 """Cells for each row, at least."""
@@ -50,7 +52,7 @@ class Records(Protocol):
 
 
 @dataclass(frozen=True)
-class Places:
+class Places(HoldsRecords):
     """For each row that is looked at: the beginning of its hash, and its keyed hash (64 bits)."""
 
     rows: int

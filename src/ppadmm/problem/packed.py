@@ -11,6 +11,7 @@ from ppadmm.data.coded import Coded, stack
 from ppadmm.data.shard import Shard
 from ppadmm.problem.kernels import compiled, layout, width_of
 from ppadmm.problem.losses import Loss
+from ppadmm.records import HoldsRecords, holds_records
 from ppadmm.typing import Array
 
 ROWS, FEWEST_ROWS, BLOCK_BYTES = 512, 16, 32768
@@ -33,6 +34,7 @@ SAMPLE = 8192
 """How many records are looked at to find columns that go well together."""
 
 
+@holds_records
 class Column(NamedTuple):
     """A column with few different values: which one each record has (n,), of `choices`.
 
@@ -45,6 +47,7 @@ class Column(NamedTuple):
     group: int = -1
 
 
+@holds_records
 class Joint(NamedTuple):
     """Columns joined to one code (n,): a number for each combination that occurs, of `size`."""
 
@@ -61,6 +64,7 @@ class Joint(NamedTuple):
         return None if size < 0 else Joint(codes, size, (*self.columns, column))
 
 
+@holds_records
 class Tables(NamedTuple):
     """What the codes stand for; all tables lie one after another, `entries` in all.
 
@@ -77,7 +81,7 @@ class Tables(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Packed:
+class Packed(HoldsRecords):
     """Coded records v = scale·z in blocks of B rows, column by column within a block.
 
     Columns with few different values (one-hot groups, numbers that are 0 or 1) are joined: each

@@ -17,6 +17,7 @@ from ppadmm.data.shard import Shard
 from ppadmm.problem import kernels
 from ppadmm.problem.losses import Loss, MarginLoss
 from ppadmm.problem.packed import Packed
+from ppadmm.records import HoldsRecords
 from ppadmm.typing import Array, Rows
 
 UNIT_ROUNDOFF = 2.0**-53
@@ -78,7 +79,7 @@ for lanes that they throw away, depending on what the stack held before. A resul
 number certifies nothing, as no comparison with it holds."""
 
 
-class MarginRisk:
+class MarginRisk(HoldsRecords):
     """f(θ) = (1/n) Σ ℓ(θᵀv), v = y·x, over one agent's records.
 
     `beside` is how many numbers other agents of this process have: together with the agent's own
@@ -223,7 +224,7 @@ class NoRecords:
 
 
 @dataclass(frozen=True)
-class Subproblem:
+class Subproblem(HoldsRecords):
     """One agent's step: minimise F(θ) = f(θ) + (μ/2)‖θ‖² + cᵀθ for each replicate.
 
     The augmented Lagrangian (λ̂/N)½‖θ‖² + (2λ+b)ᵀθ + η Σⱼ‖½(θᵢ+θⱼ)−θ‖² is, up to a constant,

@@ -20,10 +20,11 @@ from ppadmm.problem.risk import (
     unflagged,
     weighted_gram,
 )
+from ppadmm.records import HoldsRecords
 from ppadmm.typing import Array
 
 
-class ScoreRisk:
+class ScoreRisk(HoldsRecords):
     """f(Θ) = (1/n) Σ g(Θx, y) over one agent's records; Θ (K, d) is kept as K·d parameters."""
 
     def __init__(self, shard: Shard, loss: ScoreLoss) -> None:

@@ -11,10 +11,11 @@ from ppadmm.errors import DataError
 from ppadmm.problem.losses import Loss
 from ppadmm.problem.risk import Risk, accumulated
 from ppadmm.problem.scores import risk_of
+from ppadmm.records import HoldsRecords
 from ppadmm.typing import Array
 
 
-class StreamedRisk:
+class StreamedRisk(HoldsRecords):
     """f(θ) = Σ_b (n_b/n) f_b(θ), the blocks b of a stream read one after another.
 
     f_b is the risk of a block in memory. Every evaluation reads the whole stream once, whatever

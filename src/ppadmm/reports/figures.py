@@ -55,12 +55,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class Coefficient:
-    """One feature: its coefficient for each class, and the range over agents where known."""
+    """One feature and its coefficient for each class."""
 
     feature: str
     values: tuple[float, ...]
-    low: float | None
-    high: float | None
 
     @property
     def size(self) -> float:
@@ -82,6 +80,12 @@ class Figures:
         """Whether all records were at one place, so that there is one site and no network."""
         recipe = ALGORITHMS.get(self.result["algorithm"])
         return recipe is not None and recipe.pooled
+
+    @property
+    def shared(self) -> bool:
+        """Whether agents listen to one another, so that the noise of one is in all models."""
+        recipe = ALGORITHMS.get(self.result["algorithm"])
+        return recipe is None or (recipe.listens and not recipe.pooled)
 
     @cached_property
     def degrees(self) -> list[int]:
@@ -210,18 +214,8 @@ class Figures:
     @cached_property
     def coefficients(self) -> list[Coefficient]:
         """Features, the largest coefficient first."""
-        named = {name: _values(value) for name, value in self.model["coefficients"].items()}
-        each = np.asarray(self.model["per_agent"])
-        known = each.ndim == 2 and each.shape[1] == len(named) and len(each) > 1
-        rows = [
-            Coefficient(
-                name,
-                values,
-                float(each[:, k].min()) if known else None,
-                float(each[:, k].max()) if known else None,
-            )
-            for k, (name, values) in enumerate(named.items())
-        ]
+        named = self.model["coefficients"].items()
+        rows = [Coefficient(name, _values(value)) for name, value in named]
         return sorted(rows, key=lambda row: -row.size)
 
     @property

@@ -62,7 +62,7 @@ def write_run(result: Result, folder: Path | None = None) -> Path:
     if folder is not None:
         _write_run(result, folder)
         return folder
-    plain = new_folder(result.prepared.spec, result.started)
+    plain = new_folder(result.spec, result.started)
     for k in range(1, MOST_ALIKE):
         folder = plain if k == 1 else plain.with_name(f"{plain.name}-{k}")
         with suppress(ExistsError):
@@ -92,7 +92,7 @@ def _write_run(result: Result, folder: Path) -> None:
 
 def model_dict(result: Result) -> dict[str, Any]:
     """Return the released model by feature name, with the schema that encodes records for it."""
-    schema = result.prepared.scene.schema
+    schema = result.setup.schema
     return {
         "private": result.statement.private,
         "not_private_because": list(result.statement.not_private_because),

@@ -16,7 +16,7 @@ from ppadmm.engines.peer import Peer
 from ppadmm.engines.peer_outcome import Outcome
 from ppadmm.engines.peer_store import Store
 from ppadmm.experiments.peering import SiteResult
-from ppadmm.experiments.site import Party
+from ppadmm.experiments.site import PublicPart
 from ppadmm.experiments.site_statement import statement_of
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.experiments.train import FORMAT
@@ -41,10 +41,10 @@ def write_site_run(result: SiteResult, folder: Path, state: Path, key: "Ed25519P
     """Write a site's results into a new folder, with its signed certificate: all or nothing."""
     require_new(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    outcome, terms = result.outcome, result.party.agreement
+    outcome, terms = result.outcome, result.part.agreement
     with draft_of(folder) as draft:
         write_json(draft / "result.json", result_of(result))
-        write_json(draft / "model.json", model_of(result.party, result.statement, outcome))
+        write_json(draft / "model.json", model_of(result.part, result.statement, outcome))
         write_json(draft / "statement.json", result.disclosure)
         lines = [result.statement.text(), *booked_lines(result.disclosure["booked"])]
         (draft / "statement.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -58,23 +58,28 @@ def write_site_run(result: SiteResult, folder: Path, state: Path, key: "Ed25519P
         )
         write_report(draft)
         peers = [party.key for party in terms.parties]
-        certify_run(draft, key, terms.parties[result.party.number].name, peers, None)
+        certify_run(draft, key, terms.parties[result.part.number].name, peers, None)
 
 
 def _texts(signatures: Mapping[int, str]) -> dict[str, str]:
     return {str(i): text for i, text in sorted(signatures.items())}
 
 
-def model_of(party: Party, statement: Statement, outcome: Outcome) -> dict[str, Any]:
+def model_of(part: PublicPart, statement: Statement, outcome: Outcome) -> dict[str, Any]:
     """Return the model by feature name: the same text at every site that reached the end."""
-    return _model(party, statement.private, statement.not_private_because, outcome.model,
+    return _model(part, statement.private, statement.not_private_because, outcome.model,
                   outcome.averages, outcome.reason)  # fmt: skip
 
 
 def _model(
-    party: Party, private: bool, reasons: tuple[str, ...], model: Array, averages: Array, ended: str
+    part: PublicPart,
+    private: bool,
+    reasons: tuple[str, ...],
+    model: Array,
+    averages: Array,
+    ended: str,
 ) -> dict[str, Any]:
-    schema = party.records.schema
+    schema = part.schema
     return {
         "private": private,
         "not_private_because": list(reasons),
@@ -83,7 +88,7 @@ def _model(
         "per_agent": averages.tolist(),
         "schema": schema.to_dict(),
         "schema_digest": schema.digest(),
-        "run": party.agreement.digest,
+        "run": part.agreement.digest,
         "ended": ended,
     }
 
@@ -91,13 +96,13 @@ def _model(
 def result_of(result: SiteResult) -> dict[str, Any]:
     """Return the figures of a finished part: public numbers and what follows from releases."""
     return _figures(
-        result.party, result.statement, result.outcome.releases, result.outcome.spoke,
+        result.part, result.statement, result.outcome.releases, result.outcome.spoke,
         result.neighbours, result.spent, result.started, result.disclosure["booked"],
     )  # fmt: skip
 
 
 def _figures(
-    party: Party,
+    part: PublicPart,
     statement: Statement,
     releases: Array,
     spoke: NDArray[np.bool_],
@@ -106,8 +111,8 @@ def _figures(
     started: str,
     entry: dict[str, Any] | None,
 ) -> dict[str, Any]:
-    terms, number, schema = party.agreement, party.number, party.records.schema
-    bounds = [accountant.epsilon(tally, terms.delta).epsilon for tally in party.reserved]
+    terms, number, schema = part.agreement, part.number, part.schema
+    bounds = [accountant.epsilon(tally, terms.delta).epsilon for tally in part.reserved]
     plain = {**statement.to_dict(), "epsilons": [finite_or_none(bound) for bound in bounds]}
     return {
         "format": FORMAT,
@@ -129,20 +134,20 @@ def _figures(
         "graph": {"name": "agreement", "edges": [list(edge) for edge in terms.edges]},
         "records": [each.records for each in terms.parties],
         "features": schema.dimension,
-        "parameters": party.parameters,
+        "parameters": part.parameters,
         "classes": list(schema.label.names),
-        "loss": party.loss.name,
+        "loss": part.loss.name,
         "rounds": len(releases),
         "eta": terms.eta,
         "beta": terms.beta,
         "releases": [_spoken(i, number, spoke, heard) for i in range(len(terms.parties))],
-        "noise": party.scales,
+        "noise": part.scales,
         "ledger": [
             {"reserved": to_plain(tally), "spent": to_plain(spent) if i == number else None}
-            for i, tally in enumerate(party.reserved)
+            for i, tally in enumerate(part.reserved)
         ],
         "booked": entry,
-        "spec": _spec(party),
+        "spec": _spec(part),
         "statement": plain,
     }
 
@@ -179,10 +184,10 @@ def _changes(values: Array) -> NDArray[np.bool_]:
     return np.asarray((values != before).any(axis=1))
 
 
-def _spec(party: Party) -> dict[str, Any]:
-    terms = party.agreement
+def _spec(part: PublicPart) -> dict[str, Any]:
+    terms = part.agreement
     spec = RunSpec(
-        data=party.records.data.name if party.records.data else "none",
+        data=part.data,
         agents=len(terms.parties),
         graph="agreement",
         algorithm=terms.algorithm,
@@ -196,24 +201,24 @@ def _spec(party: Party) -> dict[str, Any]:
         beta=terms.beta,
         calibration=terms.calibration,
         adjacency=terms.adjacency,
-        seed=party.seed,
+        seed=part.seed,
         speaking=terms.speaking,
     )
     return {**asdict(spec), "regularisation": terms.regularisation}
 
 
-def live_page(peer: Peer, party: Party, started: str) -> str:
+def live_page(peer: Peer, part: PublicPart, started: str) -> str:
     """Return the report of a run that goes on, from what was released so far."""
     releases, spoke = peer.so_far()
     (reserved, spent), heard = peer.books, peer.tally.heard_so_far()
-    statement = statement_of(party, reserved, int(spoke.sum()), peer.reason)
+    statement = statement_of(part, reserved, int(spoke.sum()), peer.reason)
     values = _known(releases, [heard.get(j, {}) for j in peer.agent.neighbours])
     marks = [_changes(values[:, k]) for k in range(values.shape[1])]
     average = peer.average()
     run = SavedRun(
         name="live",
-        result=_figures(party, statement, releases, spoke, heard, spent, started, None),
-        model=_model(party, statement.private, statement.not_private_because, average,
+        result=_figures(part, statement, releases, spoke, heard, spent, started, None),
+        model=_model(part, statement.private, statement.not_private_because, average,
                      average[None], peer.reason),
         statement=statement.text(),
         releases=values,
@@ -222,8 +227,8 @@ def live_page(peer: Peer, party: Party, started: str) -> str:
     return render(run, live=peer.view())
 
 
-def view_json(peer: Peer, party: Party) -> bytes:
+def view_json(peer: Peer, part: PublicPart) -> bytes:
     """Return the counters of a moment as JSON, and whether the run is private."""
-    reasons = list(party.not_private_because)
+    reasons = list(part.not_private_because)
     plain = {"private": not reasons, "not_private_because": reasons, **peer.view().to_dict()}
     return json.dumps(plain, allow_nan=False).encode() + b"\n"

@@ -33,8 +33,8 @@ def summary(result: Result) -> str:
 
 def _setting(result: Result, figures: dict[str, Any]) -> str:
     return (
-        f"{figures['algorithm']} on {result.prepared.spec.data}: {figures['agents']} agents "
-        f"({result.prepared.scene.graph.name}), {sum(figures['records']):,} training records, "
+        f"{figures['algorithm']} on {result.spec.data}: {figures['agents']} agents "
+        f"({result.setup.graph.name}), {sum(figures['records']):,} training records, "
         f"{figures['features']} features, {_classes(figures)}{figures['rounds']} rounds, "
         f"η = {figures['eta']:g}"
     )

@@ -78,16 +78,16 @@ def uncovered(result: Result) -> dict[str, float]:
 
 
 def _params(result: Result) -> dict[str, object]:
-    spec, settings, scene = result.prepared.spec, result.prepared.settings, result.prepared.scene
+    spec, settings, setup = result.spec, result.settings, result.setup
     return {
         "data": Path(spec.data).name,
         "algorithm": spec.algorithm,
-        "loss": scene.loss.name,
+        "loss": setup.loss.name,
         "agents": spec.agents,
-        "records": list(scene.records),
-        "features": scene.features,
-        "parameters": scene.parameters,
-        "graph": scene.graph.name,
+        "records": list(setup.records),
+        "features": setup.features,
+        "parameters": setup.parameters,
+        "graph": setup.graph.name,
         "partition": spec.partition,
         "epsilons": sorted({budget.epsilon for budget in spec.budgets}),
         "delta": spec.delta,
@@ -181,7 +181,7 @@ class MLflowCallback:
 
 
 def _run_name(result: Result) -> str:
-    spec = result.prepared.spec
+    spec = result.spec
     return f"{spec.algorithm} on {Path(spec.data).name}"
 
 

@@ -6,7 +6,7 @@ from ppadmm.reports.text import summary
 
 def tune_text(found: Tuned) -> str:
     """Return the noisy scores that were released, then the chosen run."""
-    chosen = found.result.prepared.spec
+    chosen = found.result.spec
     lines = [
         _line(one, (one.eta, one.regularisation) == (chosen.eta, chosen.regularisation))
         for one in found.candidates

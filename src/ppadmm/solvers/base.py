@@ -18,6 +18,7 @@ import numpy as np
 
 from ppadmm.errors import SolverError
 from ppadmm.problem.risk import Subproblem
+from ppadmm.records import HoldsRecords, holds_records
 from ppadmm.typing import Array, Rows
 
 MAX_ITERATIONS = 300
@@ -30,7 +31,7 @@ SINGLE_BLUR = 2.0**-20
 
 
 @dataclass(frozen=True)
-class Warm:
+class Warm(HoldsRecords):
     """Where the last solve ended: the next one starts there without reading the records.
 
     `risk_gradient` is ∇f at `point`; `memory` is the solver's own (a metric, secant pairs).
@@ -62,7 +63,7 @@ def _shared(memory: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Solution:
+class Solution(HoldsRecords):
     """An approximate minimiser of every replicate, certified where `residual` ≤ tolerance.
 
     `residual` bounds μ‖point − θ̃‖, as a rule by ‖∇F(point)‖ including rounding; `passes` counts
@@ -90,6 +91,7 @@ class Solver(Protocol):
         """Return a certified solution, or raise `SolverError`; `solver_named` sees to the rest."""
 
 
+@holds_records
 class Point(NamedTuple):
     """Where all replicates are: θ, ∇f(θ) and ∇F(θ), each (R, d)."""
 
@@ -109,6 +111,7 @@ class Point(NamedTuple):
         return Point(*copies)
 
 
+@holds_records
 class Step(NamedTuple):
     """One accepted step; rows that did not move are equal before and after."""
 

@@ -15,6 +15,7 @@ from ppadmm.problem.kernels import compiled, width_of
 from ppadmm.problem.losses import Loss
 from ppadmm.problem.packed import Packed
 from ppadmm.problem.risk import MarginRisk, Risk, Subproblem
+from ppadmm.records import HoldsRecords, holds_records
 from ppadmm.solvers import base, single
 from ppadmm.solvers.base import Solution, Warm
 from ppadmm.typing import Array, Rows
@@ -29,7 +30,7 @@ def suits(risk: Risk) -> bool:
 
 
 @dataclass(frozen=True)
-class Everyone:
+class Everyone(HoldsRecords):
     """fᵣ(θᵣ), row by row: `Risk` where rows have records of their own, as far as it is needed."""
 
     risks: tuple[MarginRisk, ...]
@@ -46,6 +47,7 @@ class Everyone:
         return terms[:, 0], terms[:, 1]
 
 
+@holds_records
 class Metrics(NamedTuple):
     """Every row's inverse Hessian (R, d, d), corrected in place, and the μ (R,) it is for."""
 

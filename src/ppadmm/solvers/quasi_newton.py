@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from ppadmm.problem.risk import Subproblem
+from ppadmm.records import HoldsRecords, holds_records
 from ppadmm.solvers import each, single
 from ppadmm.solvers.base import Solution, Step, Warm, descend
 from ppadmm.typing import Array, Rows
@@ -25,7 +26,7 @@ TINY = 1e-24
 
 
 @dataclass(frozen=True)
-class Metric:
+class Metric(HoldsRecords):
     """A positive semidefinite matrix, ready to solve (matrix + μI)x = g row by row.
 
     For one common μ it keeps the inverse, otherwise eigenvectors: diagonal for every μ.
@@ -56,6 +57,7 @@ class Metric:
         return np.asarray(((rhs @ self.basis) / (self.values + mu[:, None])) @ self.basis.T)
 
 
+@holds_records
 class Pair(NamedTuple):
     """One secant pair of every replicate: s = Δθ and y = Δ∇F, both (R, d), and 1/(s·y) (R,).
 
@@ -77,6 +79,7 @@ class Pair(NamedTuple):
         return Pair(self.s[rows], self.y[rows], self.rho[rows])
 
 
+@holds_records
 class Memory(NamedTuple):
     """What a solver knows of the curvature: pairs, newest last, a metric and its age in solves.
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from ppadmm.errors import SolverError
 from ppadmm.problem.risk import Risk, Subproblem
+from ppadmm.records import HoldsRecords, holds_records
 from ppadmm.solvers import base
 from ppadmm.solvers.base import Solution, Warm
 from ppadmm.typing import Array, Rows
@@ -36,6 +37,7 @@ TINY = 1e-24
 """A step whose s·y is smaller teaches nothing: rounding has eaten it."""
 
 
+@holds_records
 class Inverse(NamedTuple):
     """An approximation W of (∇²f + μI)⁻¹ (d, d), and its μ."""
 
@@ -56,6 +58,7 @@ class Inverse(NamedTuple):
         return Inverse(mu, _inverse(_inverse(self.matrix, 0.0), mu - self.mu))
 
 
+@holds_records
 class At(NamedTuple):
     """A point θ (d,) with ∇f(θ), and whether that was evaluated in double precision."""
 
@@ -65,7 +68,7 @@ class At(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(HoldsRecords):
     """One replicate's problem: ∇F(θ) = ∇f(θ) + μθ + c, to be made ≤ tolerance.
 
     The rounding error of an evaluation is at most `fixed` + `growing`·‖θ‖.
