@@ -2,12 +2,13 @@
 
 Nothing is imported from ppadmm, and where there is a choice the other way is taken: quadrature for
 the moment of χ and for the Gaussian profile, the closed sum for the tail of χ², bisection for
-roots, another grid of orders. Events are plain data as a statement or a certificate holds them.
+roots, another search over orders. Events are plain data as a statement or a certificate holds them.
 A certificate is checked with this; a mistake in either shows as a difference.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,13 @@ from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
 Events = Sequence[Mapping[str, Any]]
+ByB = Mapping[tuple[Any, ...], NDArray[np.bool_]]
+"""Whether Theorem B is taken, by the constants of a release and for each λ."""
 
+CONSTANTS = ("ratio", "kappa", "records", "span", "trace", "square")
 FIELDS = {
     "Gaussian": {"ratio"},
-    "ObjectivePerturbation": {"ratio", "kappa", "records", "span", "trace", "square"},
+    "ObjectivePerturbation": set(CONSTANTS),
     "Pure": {"epsilon"},
     "Approximate": {"distance"},
     "NonPrivate": set[str](),
@@ -102,40 +106,121 @@ def filtered(
 
 
 def _by_orders(events: Events, delta: float) -> float:
-    low, high, best = math.log(LOWEST), math.log(HIGHEST), math.inf
-    for points in (151, 31, 31, 31):
-        grid = np.linspace(low, high, points)
-        values = _converted(events, np.exp(grid), delta)
-        k = int(np.argmin(values))
-        best = min(best, float(values[k]))
-        low, high = grid[max(k - 1, 0)], grid[min(k + 1, points - 1)]
-    return max(best, 0.0)
+    """Minimise over orders: once for every way to choose between Theorems A and B that can be best.
+
+    With one theorem fixed for each kind of release ε has a single valley (section 7), which the
+    golden section finds. As the order grows each kind goes over from A to B once: with the kinds
+    sorted by where they do, the first k go by B and the others by A, for k = 0, 1, ….
+    """
+    turns = {kind: _turn(*kind) for kind in map(_constants, _perturbed(events))}
+    kinds = sorted(turns, key=lambda kind: turns[kind])
+    best, ways = _promising(events, delta, np.array([turns[kind] for kind in kinds]))
+    by_b = {kind: ways > rank for rank, kind in enumerate(kinds)}
+    high = np.full(len(ways), math.log(HIGHEST))
+    for kind, choice in by_b.items():
+        high = np.where(choice, high, np.minimum(high, _end_of_a(kind[1])))
+    if not len(ways) or best <= 0.0:
+        return max(best, 0.0)
+    found = _golden(lambda x: _converted(events, np.exp(x), delta, by_b), high)
+    return max(min(best, found), 0.0)
 
 
-def _converted(events: Events, lam: Vector, delta: float) -> Vector:
-    """ε = RDP(α) + log(1−1/α) − (log δ + log α)/(α−1), α = 1 + λ."""
+def _promising(events: Events, delta: float, turns: Vector) -> tuple[float, NDArray[np.int_]]:
+    """Return the least ε at some orders, and every number of turns at which it may be less.
+
+    Divergence grows with the order, but for the log E[K]/λ of searches: between two orders ε is at
+    least the first one's divergence and the least that the conversion adds.
+    """
+    low, high = math.log(LOWEST), math.log(HIGHEST)
+    x = np.unique(np.append(np.linspace(low, high, 64), turns[(turns > low) & (turns < high)]))
+    lam = np.exp(x)
+    divergence = _divergence(events, lam)
+    falling = math.fsum(e["times"] * math.log(e["mean"]) for e in _some(events, "RepeatAndSelect"))
+    bottom = np.clip(1.0 / delta - 1.0, lam[:-1], lam[1:])
+    least = (divergence - falling / lam)[:-1] + falling / lam[1:] + _added(bottom, delta)
+    best = float((divergence + _added(lam, delta)).min())
+    middle = (x[:-1] + x[1:]) / 2.0
+    return best, np.unique(np.searchsorted(turns, middle[least < best]))
+
+
+def _golden(value: Callable[[Vector], Vector], high: Vector) -> float:
+    """Return the least value, each entry of x searched for itself from the lowest order up."""
+    low, high, ratio = np.full_like(high, math.log(LOWEST)), high.copy(), (math.sqrt(5.0) - 1.0) / 2
+    left, right = high - ratio * (high - low), low + ratio * (high - low)
+    at_left, at_right = value(left), value(right)
+    best = math.inf
+    while float((high - low).max()) > 1e-8:
+        best = min(best, float(at_left.min()), float(at_right.min()))
+        down = at_left < at_right
+        low, high = np.where(down, low, left), np.where(down, right, high)
+        new = np.where(down, high - ratio * (high - low), low + ratio * (high - low))
+        at_new = value(new)
+        left, right = np.where(down, new, right), np.where(down, left, new)
+        at_left, at_right = np.where(down, at_new, at_right), np.where(down, at_left, at_new)
+    return min(best, float(at_left.min()), float(at_right.min()))
+
+
+def _perturbed(events: Events) -> list[Mapping[str, Any]]:
+    """Return the perturbed minimisers among events and in the runs of searches."""
+    inner = [run for event in events for run in event.get("runs", ())]
+    return _some(events, "ObjectivePerturbation") + [e for run in inner for e in _perturbed(run)]
+
+
+def _constants(event: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(event[name] for name in CONSTANTS)
+
+
+@lru_cache(maxsize=1024)
+def _turn(*constants: Any) -> float:
+    """Return log λ where B becomes the smaller; A − B grows with the order (section 7)."""
+    event = dict(zip(CONSTANTS, constants, strict=True))
+    low, high = math.log(LOWEST), min(math.log(HIGHEST), _end_of_a(event["kappa"]))
+    while high - low > 1e-9:
+        middle = (low + high) / 2.0
+        lam = np.array([math.exp(middle)])
+        is_a = float(_theorem_a(event, lam)[0]) <= float(_theorem_b(event, lam)[0])
+        low, high = (middle, high) if is_a else (low, middle)
+    return low
+
+
+def _end_of_a(kappa: float) -> float:
+    """Return log λ up to which Theorem A speaks: λκ < 1, and no λ where κ is 1 or more."""
+    if kappa >= 1.0:
+        return -math.inf
+    return -math.log(kappa) if kappa > 0.0 else math.inf
+
+
+def _converted(events: Events, lam: Vector, delta: float, by_b: ByB) -> Vector:
+    return np.asarray(_divergence(events, lam, by_b) + _added(lam, delta))
+
+
+def _added(lam: Vector, delta: float) -> Vector:
+    """ε − RDP(α) = log(1−1/α) − (log δ + log α)/(α−1), α = 1 + λ."""
     order = 1.0 + lam
-    shift = np.log(lam / order) - (math.log(delta) + np.log(order)) / lam
-    return np.asarray(_divergence(events, lam) + shift)
+    return np.asarray(np.log(lam / order) - (math.log(delta) + np.log(order)) / lam)
 
 
-def _divergence(events: Events, lam: Vector) -> Vector:
+def _divergence(events: Events, lam: Vector, by_b: ByB | None = None) -> Vector:
+    """Add up at each λ: by the smaller of A and B, or as `by_b` says for each kind and λ."""
     total = np.zeros_like(lam)
     for event in events:
         if event["times"]:
-            total = total + event["times"] * _one(event, lam)
+            total = total + event["times"] * _one(event, lam, by_b)
     return total
 
 
-def _one(event: Mapping[str, Any], lam: Vector) -> Vector:
+def _one(event: Mapping[str, Any], lam: Vector, by_b: ByB | None) -> Vector:
     if event["event"] == "Gaussian":
         return np.asarray((1.0 + lam) * event["ratio"] ** 2 / 2.0)
     if event["event"] == "ObjectivePerturbation":
-        return np.minimum(_theorem_a(event, lam), _theorem_b(event, lam))
+        first, second = _theorem_a(event, lam), _theorem_b(event, lam)
+        if by_b is None:
+            return np.minimum(first, second)
+        return np.where(by_b[_constants(event)], second, first)
     if event["event"] == "Pure":
         return _randomised_response(event["epsilon"], lam)
     if event["event"] == "RepeatAndSelect":
-        return _best_of_several(event, lam)
+        return _best_of_several(event, lam, by_b)
     return np.full_like(lam, math.inf if event["event"] == "NonPrivate" else 0.0)
 
 
@@ -191,14 +276,14 @@ def _randomised_response(each: float, lam: Vector) -> Vector:
 # -- section 15: the best of a random number of runs ------------------------------------------
 
 
-def _best_of_several(event: Mapping[str, Any], lam: Vector) -> Vector:
+def _best_of_several(event: Mapping[str, Any], lam: Vector, by_b: ByB | None) -> Vector:
     """R(α) + log E[K]/λ + (1+η)·min over α̂ of [(1−1/α̂)·R(α̂) − log γ/α̂], R the dearest run's."""
     second = np.array(SECOND_ORDERS)
     log_rate = _log_stopping_rate(event["mean"], event["shape"])
     runs = event["runs"]
     dearest = np.max([_divergence(run, second) for run in runs], axis=0)
     least = float(((second * dearest - log_rate) / (1.0 + second)).min())
-    own = np.max([_divergence(run, lam) for run in runs], axis=0)
+    own = np.max([_divergence(run, lam, by_b) for run in runs], axis=0)
     return np.asarray(own + math.log(event["mean"]) / lam + (1.0 + event["shape"]) * least)
 
 
