@@ -154,6 +154,7 @@ def _verdict_lines(path: Path, verdict: Verdict) -> list[str]:
         _headline(statement),
         *_sum_lines(statement),
         *(f"Warning: {warning}" for warning in statement["warnings"]),
+        *(f"Note: {note}." for note in verdict.notes),
         "Checked: " + "; ".join(verdict.checked) + ".",
     ]
     if verdict.unchecked:
