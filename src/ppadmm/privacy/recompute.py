@@ -41,16 +41,28 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 def epsilon(events: Events, delta: float) -> float:
     """Return the least ε at `delta` that docs/privacy.md proves for events, or infinity."""
+    return epsilons(events, [delta])[0]
+
+
+def epsilons(events: Events, deltas: Sequence[float]) -> list[float]:
+    """Return the same at each of several δ."""
     for event in events:
         _require_known(event)
+    for delta in deltas:
+        if not 0.0 < delta < 1.0:
+            raise ValueError(f"δ = {delta!r} is not between 0 and 1")
     events = [event for event in events if event["times"]]
-    if not 0.0 < delta < 1.0:
-        raise ValueError(f"δ = {delta!r} is not between 0 and 1")
     apart = distance(events)
-    inner = delta * (1.0 - SAMPLER_SHARE) if apart else delta
-    found = _by_orders(events, inner)
+    inner = [delta * (1.0 - SAMPLER_SHARE) if apart else delta for delta in deltas]
+    found = zip(_by_orders(events, np.array(inner)), inner, deltas, strict=True)
+    return [_least_of_all(events, float(one), part, delta) for one, part, delta in found]
+
+
+def _least_of_all(events: Events, found: float, inner: float, delta: float) -> float:
     if not (_some(events, "NonPrivate") or _some(events, "RepeatAndSelect")):
-        found = min(found, _as_one_gaussian(events, inner), _all_pure(events, inner))
+        found = min(found, _all_pure(events, inner))
+        found = min(found, _as_one_gaussian(events, inner, found))
+    apart = distance(events)
     if apart and (1.0 + math.exp(min(found, 700.0))) * apart > SAMPLER_SHARE * delta:
         return math.inf
     return found
@@ -105,7 +117,7 @@ def filtered(
 # -- sections 2, 3 and 7: order by order ------------------------------------------------------
 
 
-def _by_orders(events: Events, delta: float) -> float:
+def _by_orders(events: Events, deltas: Vector) -> Vector:
     """Minimise over orders: once for every way to choose between Theorems A and B that can be best.
 
     With one theorem fixed for each kind of release ε has a single valley (section 7), which the
@@ -114,50 +126,57 @@ def _by_orders(events: Events, delta: float) -> float:
     """
     turns = {kind: _turn(*kind) for kind in map(_constants, _perturbed(events))}
     kinds = sorted(turns, key=lambda kind: turns[kind])
-    best, ways = _promising(events, delta, np.array([turns[kind] for kind in kinds]))
+    best, which, ways = _promising(events, deltas, np.array([turns[kind] for kind in kinds]))
     by_b = {kind: ways > rank for rank, kind in enumerate(kinds)}
     high = np.full(len(ways), math.log(HIGHEST))
     for kind, choice in by_b.items():
         high = np.where(choice, high, np.minimum(high, _end_of_a(kind[1])))
-    if not len(ways) or best <= 0.0:
-        return max(best, 0.0)
-    found = _golden(lambda x: _converted(events, np.exp(x), delta, by_b), high)
-    return max(min(best, found), 0.0)
+
+    def value(x: Vector) -> Vector:
+        lam = np.exp(x)
+        return np.asarray(_divergence(events, lam, by_b) + _added(lam, deltas[which]))
+
+    np.minimum.at(best, which, _golden(value, high))
+    return np.maximum(best, 0.0)
 
 
-def _promising(events: Events, delta: float, turns: Vector) -> tuple[float, NDArray[np.int_]]:
-    """Return the least ε at some orders, and every number of turns at which it may be less.
+def _promising(
+    events: Events, deltas: Vector, turns: Vector
+) -> tuple[Vector, NDArray[np.int_], NDArray[np.int_]]:
+    """Return the least ε at some orders, and where it may be less: pairs of a δ and a way.
 
     Divergence grows with the order, but for the log E[K]/λ of searches: between two orders ε is at
     least the first one's divergence and the least that the conversion adds.
     """
     low, high = math.log(LOWEST), math.log(HIGHEST)
     x = np.unique(np.append(np.linspace(low, high, 64), turns[(turns > low) & (turns < high)]))
-    lam = np.exp(x)
+    lam, delta = np.exp(x), deltas[:, None]
     divergence = _divergence(events, lam)
     falling = math.fsum(e["times"] * math.log(e["mean"]) for e in _some(events, "RepeatAndSelect"))
     bottom = np.clip(1.0 / delta - 1.0, lam[:-1], lam[1:])
     least = (divergence - falling / lam)[:-1] + falling / lam[1:] + _added(bottom, delta)
-    best = float((divergence + _added(lam, delta)).min())
-    middle = (x[:-1] + x[1:]) / 2.0
-    return best, np.unique(np.searchsorted(turns, middle[least < best]))
+    best = (divergence + _added(lam, delta)).min(axis=1)
+    which, cells = np.nonzero((least < best[:, None]) & (best[:, None] > 0.0))
+    ways = np.searchsorted(turns, (x[:-1] + x[1:]) / 2.0)[cells]
+    pairs = np.unique(np.stack([which, ways]), axis=1)
+    return best, pairs[0], pairs[1]
 
 
-def _golden(value: Callable[[Vector], Vector], high: Vector) -> float:
-    """Return the least value, each entry of x searched for itself from the lowest order up."""
+def _golden(value: Callable[[Vector], Vector], high: Vector) -> Vector:
+    """Return the least values, each entry of x searched for itself from the lowest order up."""
     low, high, ratio = np.full_like(high, math.log(LOWEST)), high.copy(), (math.sqrt(5.0) - 1.0) / 2
     left, right = high - ratio * (high - low), low + ratio * (high - low)
     at_left, at_right = value(left), value(right)
-    best = math.inf
-    while float((high - low).max()) > 1e-8:
-        best = min(best, float(at_left.min()), float(at_right.min()))
+    best = np.minimum(at_left, at_right)
+    while float((high - low).max(initial=0.0)) > 1e-8:
         down = at_left < at_right
         low, high = np.where(down, low, left), np.where(down, right, high)
         new = np.where(down, high - ratio * (high - low), low + ratio * (high - low))
         at_new = value(new)
         left, right = np.where(down, new, right), np.where(down, left, new)
         at_left, at_right = np.where(down, at_new, at_right), np.where(down, at_left, at_new)
-    return min(best, float(at_left.min()), float(at_right.min()))
+        best = np.minimum(best, at_new)
+    return best
 
 
 def _perturbed(events: Events) -> list[Mapping[str, Any]]:
@@ -190,14 +209,10 @@ def _end_of_a(kappa: float) -> float:
     return -math.log(kappa) if kappa > 0.0 else math.inf
 
 
-def _converted(events: Events, lam: Vector, delta: float, by_b: ByB) -> Vector:
-    return np.asarray(_divergence(events, lam, by_b) + _added(lam, delta))
-
-
-def _added(lam: Vector, delta: float) -> Vector:
+def _added(lam: Vector, delta: Vector) -> Vector:
     """ε − RDP(α) = log(1−1/α) − (log δ + log α)/(α−1), α = 1 + λ."""
     order = 1.0 + lam
-    return np.asarray(np.log(lam / order) - (math.log(delta) + np.log(order)) / lam)
+    return np.asarray(np.log(lam / order) - (np.log(delta) + np.log(order)) / lam)
 
 
 def _divergence(events: Events, lam: Vector, by_b: ByB | None = None) -> Vector:
@@ -300,7 +315,8 @@ def _log_stopping_rate(mean: float, shape: float) -> float:
 # -- section 4: the run as one Gaussian mechanism ---------------------------------------------
 
 
-def _as_one_gaussian(events: Events, delta: float) -> float:
+def _as_one_gaussian(events: Events, delta: float, known: float) -> float:
+    """Return Theorem C's ε; infinity if it is not below what is `known` already."""
     steps = _some(events, "ObjectivePerturbation")
     m = math.sqrt(
         math.fsum(e["times"] * e["ratio"] ** 2 for e in [*steps, *_some(events, "Gaussian")])
@@ -314,7 +330,9 @@ def _as_one_gaussian(events: Events, delta: float) -> float:
         shift += math.fsum(e["times"] * _jacobian(e) for e in steps)
         shift += (kappa + kappa**2 / 2.0) * q + math.sqrt(cross * q)
         delta *= 1.0 - TAIL_SHARE
-    return shift + _least(lambda e: _gaussian_delta(e, m) <= delta) if m < 1e6 else math.inf
+    if shift >= known or m >= 1e6:
+        return math.inf
+    return shift + _least(lambda e: _gaussian_delta(e, m) <= delta)
 
 
 def _gaussian_delta(e: float, m: float) -> float:

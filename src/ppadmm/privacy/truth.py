@@ -32,7 +32,7 @@ def require_true(statement: Plain) -> list[str]:
     """
     _require_protected(statement)
     delta = statement["delta"]
-    found = [_epsilon(agent["reserved"], delta) for agent in statement["agents"]]
+    found = [_epsilons(agent["reserved"], [delta])[0] for agent in statement["agents"]]
     more = []
     for agent, epsilon in zip(statement["agents"], found, strict=True):
         more += _require_epsilon(f"Agent {agent['agent']}", agent["epsilon"], epsilon, delta)
@@ -60,9 +60,9 @@ def counted(events: Sequence[Plain]) -> Counter[bytes]:
 # -- every agent ------------------------------------------------------------------------------
 
 
-def _epsilon(events: Sequence[Plain], delta: float) -> float:
+def _epsilons(events: Sequence[Plain], deltas: Sequence[float]) -> list[float]:
     try:
-        return recompute.epsilon(events, delta)
+        return recompute.epsilons(events, deltas)
     except ValueError as error:
         raise CertificateError(f"Its events have no ε: {error}.") from None
 
@@ -204,9 +204,10 @@ def _require_curves(statement: Plain) -> list[str]:
     distinct = list({canonical.dumps(each): each for each in events}.values())
     curves = statement["curves"]
     more = []
-    for delta, epsilon in _points(curves, "epsilon_by_delta", 0.0, 1.0):
-        found = max(_epsilon(each, delta) for each in distinct)
-        more += _require_epsilon("The curve", epsilon, found, delta)
+    points = list(_points(curves, "epsilon_by_delta", 0.0, 1.0))
+    agents = [_epsilons(each, [delta for delta, _ in points]) for each in distinct]
+    for (delta, epsilon), *found in zip(points, *agents, strict=True):
+        more += _require_epsilon("The curve", epsilon, max(found), delta)
     for order, divergence in _points(curves, "divergence_by_order", 1.0, math.inf):
         found = max(recompute.renyi(each, order) for each in distinct)
         if not _is_at_least(_number(divergence), found, 1e-12):
