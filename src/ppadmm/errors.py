@@ -13,7 +13,8 @@
     │   └── DisagreementError   ... neighbours hold other terms than this site
     ├── WorkerError         a process that did part of the work is gone
     ├── LedgerError         a ledger is damaged, in use elsewhere, or none at all
-    └── CertificateError    a certificate does not hold
+    ├── CertificateError    a certificate does not hold
+    └── UnfinishedError     results are there, but not all that belongs to them
 
 A `PrivacyWarning` says that what was asked for was done and may not be called private, an
 `OverlapWarning` that records seem to be charged under two names. The latter follows from the
@@ -108,6 +109,12 @@ class CertificateError(PpadmmError):
     """A certificate does not hold."""
 
     exit_code = 9
+
+
+class UnfinishedError(PpadmmError):
+    """The results of a run are written down; a certificate or a report of them is not."""
+
+    exit_code = 12
 
 
 class PrivacyWarning(UserWarning):

@@ -270,6 +270,47 @@ def _listens(sites, i):
     return True
 
 
+def test_a_paid_run_is_not_lost_to_its_own_self_check(command, tmp_path):
+    """The second accountant of one site errs by 1 %: results first, then the signature."""
+    sites = make_sites(tmp_path, n=2, graph="complete", rounds=3)
+    doubtful = Peer(sites.files[0], seam={"doubt": 1.01})
+    sound = Peer(sites.files[1])
+    assert (doubtful.wait(), sound.wait()) == (12, 0), doubtful.words()
+    here = sites.files[0].parent
+    folder = here / "results"
+    names = {path.name for path in (sites.files[1].parent / "results").iterdir()}
+    assert {path.name for path in folder.iterdir()} == names - {"certificate.json"}
+    told, error = doubtful.words().strip().rsplit("\n", 1)
+    assert json.loads(told.splitlines()[-1])["certificate"] is None
+    assert error.startswith(f"Error: The results are in '{folder}', all of them, but they are not")
+    assert "Agent 0: it states ε = " in error
+    assert f"sign them with: ppadmm certify {folder} --key FILE" in error
+    (run,) = sites.books(0).runs.values()
+    assert run.outcome == "finished"
+    assert sites.model(0) == sites.model(1)
+
+    def verify():
+        paths = [file.parent / "results" / "certificate.json" for file in sites.files]
+        return command("verify", *paths, "--agreement", here / "agreement.json")
+
+    done = command("certify", folder, "--key", here / "keys" / "gone.key")
+    assert done.code == 2
+    assert "Cannot read the key" in done.err
+    other = sites.files[1].parent / "keys" / "signing.key"
+    done = command("certify", folder, "--key", other)
+    assert done.code == 2
+    assert "for 'site-0', this one is" in done.err
+    assert verify().code == 2
+    done = command("certify", folder, "--key", here / "keys" / "signing.key")
+    assert done.code == 0, done.err
+    done = verify()
+    assert done.code == 0, done.err
+    assert "every signer names the others" in " ".join(done.out.split())
+    again = Peer(sites.files[0], "--out", here / "again")
+    assert again.wait() == 0, again.words()
+    assert (here / "again" / "model.json").read_bytes() == sites.model(1)
+
+
 def test_the_page_and_the_metrics_of_a_run(tmp_path):
     """What is served names no record: every number of it is public or was released."""
     sites = make_sites(tmp_path, n=3, rounds=200)

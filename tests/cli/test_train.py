@@ -281,6 +281,17 @@ class TestFiles:
         refused(ppadmm(*private("--out", "one")), 2, "'one'", "No space left on device")
         assert sorted(Path().iterdir()) == before
 
+    def test_a_report_that_cannot_be_made_takes_no_results_away(self, ppadmm, monkeypatch):
+        with monkeypatch.context() as patch:
+            patch.setattr("ppadmm.reports.html.render", lambda *_: 1 / 0)
+            done = ppadmm(*private("--out", "one"))
+        assert done.code == 12
+        assert done.out.startswith("pp on people.csv: ")
+        assert "The results are in 'one', all of them, but report.html could not be" in done.err
+        assert not Path("one/report.html").exists()
+        assert ppadmm("report", "one").code == 0
+        assert ppadmm("key", "new", "k").code == ppadmm("certify", "one", "--key", "k").code == 0
+
     def test_permissions_follow_the_umask(self, ppadmm):
         before = os.umask(0o077)
         try:

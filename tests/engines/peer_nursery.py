@@ -94,10 +94,15 @@ def be(file, options, seam, host):
 
 
 def _put_seam(
-    file, loss=0.0, repeat=0.0, delay=0.0, pause=0.0, note=False, seed=0, reckless=False, bare=False
-):
+    file, loss=0.0, repeat=0.0, delay=0.0, pause=0.0, note=False, seed=0, reckless=False,
+    bare=False, doubt=1.0,
+):  # fmt: skip
+    """Put faults in the way; `doubt` is by how much the second accountant errs."""
     from ppadmm.engines import zenoh_transport
+    from ppadmm.privacy import recompute
 
+    found = recompute.epsilons
+    recompute.epsilons = lambda *asked: [doubt * each for each in found(*asked)]
     if reckless:
         _look_at_nothing(bare)
 

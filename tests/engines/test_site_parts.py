@@ -1,6 +1,7 @@
 """A site's part in a run, in memory: what its statement, its log and its public report say."""
 
 import json
+import resource
 import threading
 
 import pytest
@@ -11,9 +12,11 @@ from ppadmm.engines.peer_file import PeerFile
 from ppadmm.engines.peer_view import Teller
 from ppadmm.engines.pki.key_files import read_signing_key
 from ppadmm.engines.transport import Hub
+from ppadmm.errors import InputError, UnfinishedError
 from ppadmm.experiments.peering import Setting, take_part
 from ppadmm.problem import LOSSES
 from ppadmm.problem.losses import Logistic
+from ppadmm.reports.certificate import certify_run
 from ppadmm.reports.html import write_report
 from ppadmm.reports.peer import write_site_run
 
@@ -73,3 +76,62 @@ def test_a_statement_names_what_did_not_come_with_ppadmm(tmp_path, own_loss):
     for result, _ in run_parts(sites):
         assert "the loss 'mine' is not part of ppadmm" in result.statement.warnings[0]
         assert result.disclosure["warnings"] == list(result.statement.warnings)
+
+
+class TestPaidFor:
+    """What comes after the run cannot take its results away."""
+
+    @pytest.fixture
+    def part(self, tmp_path):
+        """A finished part, the folder of its site and its key."""
+        sites = make_sites(tmp_path, n=2, graph="complete", rounds=2)
+        here = sites.files[0].parent
+        return run_parts(sites)[0][0], here, read_signing_key(here / "keys" / "signing.key")
+
+    def test_a_certificate_that_is_made_later_is_the_same(self, part):
+        result, here, key = part
+        first = json.loads((here / "results" / "certificate.json").read_text())["certificate"]
+        write_site_run(result, here / "again", here / "state", key)
+        (here / "again" / "certificate.json").unlink()
+        certify_run(here / "again", key)
+        later = json.loads((here / "again" / "certificate.json").read_text())["certificate"]
+        # compressed files hold the time they were written
+        for body in (first, later):
+            del body["issued"], body["releases"]
+        assert later == first
+
+    def test_a_page_that_cannot_be_made(self, part, monkeypatch):
+        result, here, key = part
+        monkeypatch.setattr("ppadmm.reports.html.render", lambda *_: 1 / 0)
+        with pytest.raises(UnfinishedError, match=r"report\.html could not be made") as error:
+            write_site_run(result, here / "again", here / "state", key)
+        assert isinstance(error.value.__cause__, ZeroDivisionError)
+        missing = {p.name for p in (here / "results").iterdir()} ^ {
+            p.name for p in (here / "again").iterdir()
+        }
+        assert missing == {"report.html"}
+
+    def test_a_disk_that_is_full_before_the_signature(self, part):
+        """The system refuses to write more than some bytes, so there is no half certificate."""
+        result, here, key = part
+        write_site_run(result, here / "again", here / "state", key)
+        path = here / "again" / "certificate.json"
+        size = len(path.read_bytes())
+        path.unlink()
+        usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, usual[1]))
+        try:
+            with pytest.raises(InputError, match=r"certificate\.json': File too large; "):
+                certify_run(here / "again", key)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+        assert not path.exists()
+        assert certify_run(here / "again", key) == path
+        with pytest.raises(InputError, match="exists already"):
+            certify_run(here / "again", key)
+
+    def test_a_folder_that_was_taken_meanwhile_is_named_and_nothing_lost(self, part):
+        result, here, key = part
+        with pytest.raises(InputError, match="exists already"):
+            write_site_run(result, here / "results", here / "state", key)
+        assert not list(here.glob(".results-*"))

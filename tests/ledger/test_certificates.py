@@ -15,7 +15,7 @@ from ppadmm.experiments.train import train
 from ppadmm.privacy import Budget, keys
 from ppadmm.privacy.certificate import check, issue, require_booked
 from ppadmm.privacy.chain import read_rows, verify
-from ppadmm.privacy.curves import curves
+from ppadmm.privacy.curves import curves, type_two
 from ppadmm.privacy.events import Tally
 from ppadmm.privacy.sqlite_ledger import SqliteLedger
 from ppadmm.privacy.statement import SEEDED, UNITS
@@ -106,9 +106,11 @@ class TestContent:
             (at("statement", "agents", 0, "epsilon")(0.5), "Agent 0: it states ε = 0.5"),
             (at("statement", "epsilon")(None), "states ε = none"),
             (at("statement", "delta")(1e-9), "events give"),
-            (at("statement", "agents", 0, "reserved", 0, "ratio")(1e-3), "events give"),
-            (at("statement", "agents", 0, "reserved", 0, "times")(0), "events give"),
-            (at("statement", "agents", 0, "reserved")([]), "events give"),
+            (at("statement", "agents", 0, "reserved", 0, "ratio")(9.0), "events give"),
+            (at("statement", "agents", 0, "reserved", 0, "times")(2), "events give"),
+            (at("statement", "agents", 0, "reserved", 0, "ratio")(1e-3), "more than it reserved"),
+            (at("statement", "agents", 0, "reserved", 0, "times")(0), "more than it reserved"),
+            (at("statement", "agents", 0, "reserved")([]), "more than it reserved"),
             (at("statement", "agents", 0, "booked", 0, "times")(9), "booked more than it reserved"),
             (at("statement", "released")({}), "counts of what was released"),
             (at("statement", "not_private_because")(["a seed"]), "says why it is not"),
@@ -137,6 +139,62 @@ class TestContent:
     )
     def test_a_false_statement_is_rejected(self, change, reason):
         with pytest.raises(CertificateError, match=reason):
+            check(forged(change))
+
+    @pytest.mark.parametrize(
+        ("change", "reason"),
+        [
+            (at("statement", "epsilon")(3.1), "but 3 is the largest of its agents"),
+            (at("statement", "agents", 0, "epsilon")(2.9999), r"Agent 0: it states ε = 2\.9999"),
+            (at("statement", "agents", 0, "epsilon")(None), "but inf is the largest of its agents"),
+            (at("statement", "curves", "errors_of_an_attacker", 3, 1)(-0.1), "no probabilities"),
+            (at("statement", "curves", "epsilon_by_delta")([[0.5, 9.9]]), "do not follow from ε"),
+        ],
+    )
+    def test_figures_that_do_not_fit_one_another_are_rejected(self, change, reason):
+        with pytest.raises(CertificateError, match=reason):
+            check(forged(change))
+
+    @pytest.mark.parametrize("factor", [1.0001, 1.006, 40.0])
+    def test_a_larger_epsilon_is_true_and_told(self, factor):
+        """An accountant that stops in the other valley states a true bound, not a false one."""
+
+        def change(body):
+            said = body["statement"]
+            (agent,) = said["agents"]
+            agent["epsilon"] = said["epsilon"] = factor * agent["epsilon"]
+            agent["claimed"] = said["claim"]["epsilon"] = 2.0 * factor * agent["claimed"]
+
+        verdict = check(forged(change))
+        assert len(verdict.notes) == 2
+        assert verdict.notes[0].startswith(
+            f"true, and more than needed: Agent 0: ε = {3 * factor:g} at"
+        )
+        assert "where the events give 3 " in verdict.notes[0] + " "
+        assert not check(certificate()).notes
+
+    def test_larger_curves_are_true_and_told(self):
+        def change(body):
+            curves_ = body["statement"]["curves"]
+            pairs = [(1.01 * e, delta) for delta, e in curves_["epsilon_by_delta"]]
+            curves_["epsilon_by_delta"] = [[delta, e] for e, delta in pairs]
+            rows = curves_["errors_of_an_attacker"]
+            curves_["errors_of_an_attacker"] = [[a, type_two(a, pairs)] for a, _ in rows]
+            curves_["divergence_by_order"] = [
+                [order, 1.01 * d] for order, d in curves_["divergence_by_order"]
+            ]
+
+        (note,) = check(forged(change)).notes
+        assert "The curve: ε = " in note
+
+    def test_a_claim_below_a_larger_epsilon_is_not_proven(self):
+        """What is stated counts: a run is not private by a bound that it does not state."""
+
+        def change(body):
+            said = body["statement"]
+            said["agents"][0]["epsilon"] = said["epsilon"] = 3.1
+
+        with pytest.raises(CertificateError, match=r"It claims ε = 3\.0, and ε = 3\.1 is"):
             check(forged(change))
 
     def test_a_claim_of_nobody_is_not_proven(self):
@@ -209,4 +267,20 @@ class TestContent:
         require_booked(said, books)
         said["booked"].update(change)
         with pytest.raises(CertificateError, match=reason):
+            require_booked(said, books)
+
+    def test_a_sum_of_an_earlier_accountant_may_be_larger(self, tmp_path):
+        path = tmp_path / "a.ledger"
+        with SqliteLedger.create(path, "owner") as ledger:
+            ledger.grant("synthetic", Budget(2.0, 1e-6))
+        spec = RunSpec(rounds=1, agents=2, epsilon=1.0)
+        said = disclosure(train(spec, booking=Booking(path, "synthetic")))
+        books, _ = verify(read_rows(path))
+        said["booked"]["spent"] *= 1.01
+        with pytest.raises(CertificateError, match=r"was spent, not 1\.01"):
+            require_booked(said, books)
+        said["accountant"] = "4"
+        require_booked(said, books)
+        said["booked"]["spent"] *= 0.98
+        with pytest.raises(CertificateError, match=r"was spent, not 0\.98"):
             require_booked(said, books)

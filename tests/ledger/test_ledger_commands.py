@@ -123,7 +123,9 @@ class TestCommands:
 
         with monkeypatch.context() as patch:
             patch.setattr(files, "_write_run", full)
-            assert command(*train_, "--out", "one").code == 2
+            failed = command(*train_, "--out", "one")
+        assert failed.code == 2
+        assert "device. What was paid for is kept: the same command with --resume" in failed.err
         before = command("ledger", "show", "a.ledger", "--json").json
         assert before["datasets"][0]["runs"][0]["state"] == "finished"
         monkeypatch.setattr(SecureNoise, "gaussian", full)

@@ -61,7 +61,7 @@ def test_it_imports_nothing_of_ours():
 def test_both_give_the_same_epsilon(tally, delta):
     ours = accountant.epsilon(tally, delta).epsilon
     again = recompute.epsilon(to_plain(tally), delta)
-    assert again == pytest.approx(ours, rel=1e-5, abs=1e-9)
+    assert again == pytest.approx(ours, rel=1e-7, abs=1e-12)
 
 
 @settings(max_examples=60)
@@ -74,7 +74,7 @@ def test_both_give_the_same_epsilon(tally, delta):
 def test_both_give_the_same_epsilon_of_a_search(search, times, besides, delta):
     tally = Tally(((search, times), *besides.counts))
     ours = accountant.epsilon(tally, delta).epsilon
-    assert recompute.epsilon(to_plain(tally), delta) == pytest.approx(ours, rel=1e-5, abs=1e-9)
+    assert recompute.epsilon(to_plain(tally), delta) == pytest.approx(ours, rel=1e-7, abs=1e-12)
     order = 4.5
     divergence = float(accountant.total_rdp(tally, np.array([order]))[0])
     assert recompute.renyi(to_plain(tally), order) == pytest.approx(divergence, rel=1e-9)
@@ -111,7 +111,7 @@ def test_both_give_the_same_sum_of_runs_chosen_one_after_the_other(runs, grant):
 def test_typical_runs_agree_closely(counts):
     tally = Tally(counts)
     ours = accountant.epsilon(tally, 1e-6).epsilon
-    assert recompute.epsilon(to_plain(tally), 1e-6) == pytest.approx(ours, rel=1e-6)
+    assert recompute.epsilon(to_plain(tally), 1e-6) == pytest.approx(ours, rel=1e-8)
 
 
 @pytest.mark.parametrize("degrees", [1, 2, 3, 7, 60, 61, 2000])

@@ -20,11 +20,12 @@ from ppadmm.privacy import (
     Tally,
     epsilon,
 )
-from ppadmm.privacy.accountant import LOG_ORDERS, rdp, stopping_rate
+from ppadmm.privacy.accountant import rdp, stopping_rate
 from ppadmm.privacy.interop import to_dp_event
+from ppadmm.privacy.orders import GRID
 from ppadmm.privacy.record import from_plain, to_plain
 
-ORDERS = 1.0 + np.exp(LOG_ORDERS)
+ORDERS = 1.0 + np.exp(GRID)
 
 
 def tally_of(*events):

@@ -169,5 +169,6 @@ def _plain(verdict: "Verdict") -> dict[str, Any]:
         "signer": verdict.certificate["signer"],
         "checked": list(verdict.checked),
         "unchecked": list(verdict.unchecked),
+        "notes": list(verdict.notes),
         "not_proven": list(NOT_PROVEN),
     }

@@ -168,6 +168,18 @@ def interruptible(kept: str = "nothing was written") -> Iterator[None]:
         raise InterruptedRunError(f"Interrupted; {kept}.") from None
 
 
+@contextmanager
+def kept_for(command: str | None) -> Iterator[None]:
+    """Where the results of a paid run cannot be written, add which command writes them later."""
+    try:
+        yield
+    except InputError as error:
+        if command is None:
+            raise
+        way = f"What was paid for is kept: {command} writes the results, at no further cost."
+        raise InputError(f"{error} {way}") from error
+
+
 Report = Callable[[int, int], None]
 
 

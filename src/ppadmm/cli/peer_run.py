@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ppadmm.cli.common import Json, interruptible, show
+from ppadmm.cli.common import Json, interruptible, kept_for, show
 from ppadmm.cli.peer import PeerPath, group
 from ppadmm.cli.peer_agree import peer_party
-from ppadmm.errors import PpadmmError
+from ppadmm.errors import PpadmmError, UnfinishedError
 
 if TYPE_CHECKING:
     from ppadmm.agreement import Agreement
@@ -62,8 +62,8 @@ def run(
     Charges the site's ledger before noise is drawn and keeps every release before it is sent. The
     same command after a crash goes on where it was, without paying again.
 
-    Exit codes: 0 finished; 10 ended before its time, with a valid model and statement; others as
-    for every command (docs/peers.md has the table).
+    Exit codes: 0 finished; 10 ended before its time, with a valid model and statement; 12 the
+    results are there and not signed; others as for every command (docs/peers.md has the table).
 
     Example: ppadmm peer run hospital-a/peer.toml
     """
@@ -88,8 +88,15 @@ def run(
         stack.enter_context(ZenohLog())
         watch = Watch(stack, site, port, hidden=as_json)
         result = take_part(site.setting, transport, pace, Teller(), watch)
-    write_site_run(result, folder, site.setting.state, site.setting.key)
+    unfinished = None
+    try:
+        with kept_for("the same command"):
+            write_site_run(result, folder, site.setting.state, site.setting.key)
+    except UnfinishedError as error:
+        unfinished = error
     _tell(result, folder, as_json)
+    if unfinished is not None:
+        raise unfinished
     if result.outcome.reason:
         raise EndedEarlyError(
             f"The run ended before its time: {result.outcome.reason}; model, statement and "
@@ -281,7 +288,7 @@ class Watch:
 def _tell(result: "SiteResult", folder: Path, as_json: bool) -> None:
     from ppadmm.privacy import canonical
 
-    part, outcome = result.part, result.outcome
+    part, outcome, certificate = result.part, result.outcome, folder / "certificate.json"
     if as_json:
         show({
             "run": part.agreement.digest,
@@ -295,9 +302,11 @@ def _tell(result: "SiteResult", folder: Path, as_json: bool) -> None:
             "reason": outcome.reason,
             "model": canonical.digest((folder / "model.json").read_bytes()),
             "folder": str(folder),
+            "certificate": str(certificate) if certificate.exists() else None,
         })  # fmt: skip
         return
     head = f"{len(outcome.releases)} of {part.agreement.rounds} rounds"
     show(f"{head}; ended before its time: {outcome.reason}." if outcome.reason else f"{head}.")
     show(result.statement.text())
-    show(f"\nResults:     {folder}\nCertificate: {folder / 'certificate.json'}")
+    signed = certificate if certificate.exists() else "none"
+    show(f"\nResults:     {folder}\nCertificate: {signed}")

@@ -19,13 +19,14 @@ from ppadmm.cli.common import (
     counts,
     interruptible,
     kept_by,
+    kept_for,
     no_address,
     numbers,
     progress,
     show,
     size,
 )
-from ppadmm.errors import InputError
+from ppadmm.errors import InputError, UnfinishedError
 
 if TYPE_CHECKING:
     from ppadmm.algorithms.settings import Speaking
@@ -273,12 +274,19 @@ def train(
             require_new(out or new_folder(spec))
         with progress(hidden=as_json) as report:
             result = run(spec, report, booking=booking, engine=placed)
-        folder = write_run(result, out) if save else None
+        folder, unfinished = None, None
+        with kept_for(None if booking is None else "the same command with --resume"):
+            try:
+                folder = write_run(result, out) if save else None
+            except UnfinishedError as error:
+                unfinished = error
     show(result.to_dict() if as_json else summary(result))
     if folder is not None and not as_json:
         typer.echo(f"\nResults: {folder}\nReport:  {folder / 'report.html'}")
     if track is not None:
         track(result)
+    if unfinished is not None:
+        raise unfinished
 
 
 def _engine(name: str, address: str | None, checkpoints: Path | None) -> "Engine | None":

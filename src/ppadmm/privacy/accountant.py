@@ -13,10 +13,13 @@ A and B are added up over rounds order by order and converted; C speaks of the r
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import chdtri, gammaln, log_ndtr
 
@@ -32,13 +35,12 @@ from ppadmm.privacy.events import (
     Tally,
 )
 from ppadmm.privacy.gaussian import gdp_delta, gdp_epsilon
+from ppadmm.privacy.orders import GRID, SHARES, Curve, conversion, least_epsilon
 from ppadmm.typing import Array
 
-VERSION = "4"
-"""Changes whenever the same events could give another ε."""
+VERSION = "5"
+"""Changes whenever the same events could give another ε (docs/privacy.md, section 7)."""
 
-LOG_ORDERS: Array = np.log(np.geomspace(1e-4, 1e7, 96))
-"""log(α − 1) of the coarse grid of orders."""
 LARGEST_RATIO = 1e6
 """Beyond this Δ/σ the mechanism is called not private rather than given an ε above 10¹¹."""
 SLACK = 1e-3
@@ -74,14 +76,19 @@ def rdp(event: Event, orders: Array) -> Array:
 def theorem_a(event: ObjectivePerturbation, orders: Array) -> Array:
     """Theorem A at each order; infinite where it does not apply."""
     kappa, lam = event.kappa, orders - 1.0
-    width = event.records * event.square
     bound = np.full_like(orders, math.inf)
     if kappa >= 1.0:
         return bound
     ok = lam * kappa < 1.0
-    curvature = kappa * kappa / (1.0 - kappa) + lam[ok] * kappa * kappa / (1.0 - lam[ok] * kappa)
-    bound[ok] = orders[ok] * event.ratio * event.ratio / 2.0 + width / 2.0 * curvature
+    bound[ok] = orders[ok] * event.ratio * event.ratio / 2.0 + curvature(event, lam[ok])
     return bound
+
+
+def curvature(event: ObjectivePerturbation, lam: Any) -> Any:
+    """(r̄/2)·[κ²/(1−κ) + λκ²/(1−λκ)] for κ < 1 and λκ < 1, r̄ = `records`·`square`."""
+    square = event.kappa * event.kappa
+    both = square / (1.0 - event.kappa) + lam * square / (1.0 - lam * event.kappa)
+    return event.records * event.square / 2.0 * both
 
 
 def theorem_b(event: ObjectivePerturbation, orders: Array) -> Array:
@@ -140,15 +147,21 @@ def repeated_rdp(event: RepeatAndSelect, orders: Array) -> Array:
     RDP'(α) ≤ RDP(α) + log E[K]/(α−1) + (1+η)·min over α̂ of [(1−1/α̂)·RDP(α̂) − log γ/α̂]
     (Papernot & Steinke 2022, Theorem 2), with the largest RDP of the runs at every order.
     """
-
-    def one(at: Array) -> Array:
-        return np.asarray(np.max([total_rdp(run, at) for run in event.runs], axis=0))
-
-    grid = 1.0 + np.exp(LOG_ORDERS)
-    stop = stopping_rate(event.mean, event.shape)
-    twice = ((1.0 - 1.0 / grid) * one(grid) - math.log(stop) / grid).min()
     extra = math.log(event.mean) / (orders - 1.0)
-    return np.asarray(one(orders) + extra + (1.0 + event.shape) * twice)
+    return np.asarray(dearest_rdp(event, orders) + extra + _of_second_order(event))
+
+
+def dearest_rdp(event: RepeatAndSelect, orders: Array) -> Array:
+    """Return the largest divergence of its runs at each order."""
+    return np.asarray(np.max([total_rdp(run, orders) for run in event.runs], axis=0))
+
+
+@lru_cache(maxsize=256)
+def _of_second_order(event: RepeatAndSelect) -> float:
+    grid = 1.0 + np.exp(GRID)
+    stop = stopping_rate(event.mean, event.shape)
+    each = (1.0 - 1.0 / grid) * dearest_rdp(event, grid) - math.log(stop) / grid
+    return (1.0 + event.shape) * float(each.min())
 
 
 def stopping_rate(mean: float, shape: float) -> float:
@@ -176,9 +189,7 @@ def total_rdp(tally: Tally, orders: Array) -> Array:
 
 def rdp_to_epsilon(order: Array, divergence: Array, delta: float) -> Array:
     """ε = RDP(α) + log(1 − 1/α) − (log δ + log α)/(α − 1) (Canonne, Kamath & Steinke 2020)."""
-    lam = order - 1.0
-    epsilon = divergence + np.log(lam / order) - (math.log(delta) + np.log(order)) / lam
-    return np.maximum(epsilon, 0.0)
+    return np.maximum(divergence + conversion(order - 1.0, delta), 0.0)
 
 
 def rdp_to_log_delta(order: Array, divergence: Array, epsilon: float) -> Array:
@@ -206,8 +217,12 @@ def epsilon(tally: Tally, delta: float) -> Bound:
 
 
 def ceiling(apart: float, delta: float) -> float:
-    """Return the largest ε that can be stated at δ: that with (1+eᵉ)·apart = SLACK·δ."""
-    return math.log(max(SLACK * delta / apart - 1.0, 1e-300)) if apart else math.inf
+    """Return the largest ε that can be stated at δ: that with (1+eᵉ)·apart = SLACK·δ.
+
+    Just below it: a budget may be spent up to here, and who works out ε again rounds otherwise.
+    """
+    share = SLACK * delta * (1.0 - 1e-6)
+    return math.log(max(share / apart - 1.0, 1e-300)) if apart else math.inf
 
 
 def distance(tally: Tally) -> float:
@@ -238,19 +253,56 @@ def delta(tally: Tally, epsilon_: float) -> float:
 
 
 def _by_rdp(tally: Tally, delta: float) -> Bound:
-    """Minimise over orders: a coarse grid, then a finer one around the best. Any order is valid."""
-    grid = LOG_ORDERS
-    best = math.inf
-    for _ in range(2):
-        orders = 1.0 + np.exp(grid)
-        values = rdp_to_epsilon(orders, total_rdp(tally, orders), delta)
-        k = int(np.argmin(values))
-        best = min(best, float(values[k]))
-        if not 0.0 < best < math.inf:
-            break
-        grid = np.linspace(grid[max(k - 1, 0)], grid[min(k + 1, len(grid) - 1)], 256)
+    """Minimise over orders. Any order is valid."""
+    drawn = [(e, k) for e, k in tally.counts if isinstance(e, RepeatAndSelect)]
+    fading = math.fsum(k * math.log(e.mean) for e, k in drawn)
+    curve = Curve(partial(total_rdp, tally), delta, fading)
+    best = least_epsilon(curve, partial(_crossings, tally))
     perturbed = any(isinstance(event, ObjectivePerturbation) for event, _ in tally.counts)
     return Bound(best, delta, "A, B" if perturbed else "RDP")
+
+
+def _crossings(tally: Tally, low: float, high: float) -> list[float]:
+    """Return every x = log(α − 1) from `low` to `high` where B becomes less than A for an event."""
+    found = {_crossing(event, low, high) for event in set(_perturbations(tally))}
+    return [x for x in found if x is not None and low < x < high]
+
+
+def _perturbations(tally: Tally) -> Iterator[ObjectivePerturbation]:
+    """Return the perturbed minimisers of a tally, and of the runs that something is the best of."""
+    for event, _ in tally.counts:
+        if isinstance(event, ObjectivePerturbation):
+            yield event
+        elif isinstance(event, RepeatAndSelect):
+            for run in event.runs:
+                yield from _perturbations(run)
+
+
+def _crossing(event: ObjectivePerturbation, low: float, high: float) -> float | None:
+    """Return where A goes over to B, if it does: A − B grows (docs/privacy.md, section 7)."""
+    if event.kappa >= 1.0 or _is_below_b(event, math.exp(high)):
+        return None
+    below, above = _prefers_b(event, np.array([low, high]))
+    if below or not above:
+        return None
+    while high - low > 1e-9:
+        x = low + (high - low) * SHARES
+        k = int(np.argmax(_prefers_b(event, x)))
+        if k == 0:  # rounding: A and B are the same there
+            break
+        low, high = float(x[k - 1]), float(x[k])
+    return low
+
+
+def _is_below_b(event: ObjectivePerturbation, lam: float) -> bool:
+    """Say whether A is below B for a reason that is quickly seen: B has J in it."""
+    determinant = log_determinant(event.kappa, event.span, event.trace)
+    return lam * event.kappa < 1.0 and bool(curvature(event, lam) <= determinant)
+
+
+def _prefers_b(event: ObjectivePerturbation, x: Array) -> NDArray[np.bool_]:
+    orders = 1.0 + np.exp(x)
+    return np.asarray(theorem_b(event, orders) < theorem_a(event, orders))
 
 
 def _by_theorem_c(tally: Tally, delta: float, unless_above: float = math.inf) -> Bound:

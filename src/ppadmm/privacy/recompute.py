@@ -2,12 +2,13 @@
 
 Nothing is imported from ppadmm, and where there is a choice the other way is taken: quadrature for
 the moment of χ and for the Gaussian profile, the closed sum for the tail of χ², bisection for
-roots, another grid of orders. Events are plain data as a statement or a certificate holds them.
+roots, another search over orders. Events are plain data as a statement or a certificate holds them.
 A certificate is checked with this; a mistake in either shows as a difference.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,13 @@ from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
 Events = Sequence[Mapping[str, Any]]
+ByB = Mapping[tuple[Any, ...], NDArray[np.bool_]]
+"""Whether Theorem B is taken, by the constants of a release and for each λ."""
 
+CONSTANTS = ("ratio", "kappa", "records", "span", "trace", "square")
 FIELDS = {
     "Gaussian": {"ratio"},
-    "ObjectivePerturbation": {"ratio", "kappa", "records", "span", "trace", "square"},
+    "ObjectivePerturbation": set(CONSTANTS),
     "Pure": {"epsilon"},
     "Approximate": {"distance"},
     "NonPrivate": set[str](),
@@ -37,16 +41,28 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 def epsilon(events: Events, delta: float) -> float:
     """Return the least ε at `delta` that docs/privacy.md proves for events, or infinity."""
+    return epsilons(events, [delta])[0]
+
+
+def epsilons(events: Events, deltas: Sequence[float]) -> list[float]:
+    """Return the same at each of several δ."""
     for event in events:
         _require_known(event)
+    for delta in deltas:
+        if not 0.0 < delta < 1.0:
+            raise ValueError(f"δ = {delta!r} is not between 0 and 1")
     events = [event for event in events if event["times"]]
-    if not 0.0 < delta < 1.0:
-        raise ValueError(f"δ = {delta!r} is not between 0 and 1")
     apart = distance(events)
-    inner = delta * (1.0 - SAMPLER_SHARE) if apart else delta
-    found = _by_orders(events, inner)
+    inner = [delta * (1.0 - SAMPLER_SHARE) if apart else delta for delta in deltas]
+    found = zip(_by_orders(events, np.array(inner)), inner, deltas, strict=True)
+    return [_least_of_all(events, float(one), part, delta) for one, part, delta in found]
+
+
+def _least_of_all(events: Events, found: float, inner: float, delta: float) -> float:
     if not (_some(events, "NonPrivate") or _some(events, "RepeatAndSelect")):
-        found = min(found, _as_one_gaussian(events, inner), _all_pure(events, inner))
+        found = min(found, _all_pure(events, inner))
+        found = min(found, _as_one_gaussian(events, inner, found))
+    apart = distance(events)
     if apart and (1.0 + math.exp(min(found, 700.0))) * apart > SAMPLER_SHARE * delta:
         return math.inf
     return found
@@ -101,41 +117,125 @@ def filtered(
 # -- sections 2, 3 and 7: order by order ------------------------------------------------------
 
 
-def _by_orders(events: Events, delta: float) -> float:
-    low, high, best = math.log(LOWEST), math.log(HIGHEST), math.inf
-    for points in (151, 31, 31, 31):
-        grid = np.linspace(low, high, points)
-        values = _converted(events, np.exp(grid), delta)
-        k = int(np.argmin(values))
-        best = min(best, float(values[k]))
-        low, high = grid[max(k - 1, 0)], grid[min(k + 1, points - 1)]
-    return max(best, 0.0)
+def _by_orders(events: Events, deltas: Vector) -> Vector:
+    """Minimise over orders: once for every way to choose between Theorems A and B that can be best.
+
+    With one theorem fixed for each kind of release ε has a single valley (section 7), which the
+    golden section finds. As the order grows each kind goes over from A to B once: with the kinds
+    sorted by where they do, the first k go by B and the others by A, for k = 0, 1, ….
+    """
+    turns = {kind: _turn(*kind) for kind in map(_constants, _perturbed(events))}
+    kinds = sorted(turns, key=lambda kind: turns[kind])
+    best, which, ways = _promising(events, deltas, np.array([turns[kind] for kind in kinds]))
+    by_b = {kind: ways > rank for rank, kind in enumerate(kinds)}
+    high = np.full(len(ways), math.log(HIGHEST))
+    for kind, choice in by_b.items():
+        high = np.where(choice, high, np.minimum(high, _end_of_a(kind[1])))
+
+    def value(x: Vector) -> Vector:
+        lam = np.exp(x)
+        return np.asarray(_divergence(events, lam, by_b) + _added(lam, deltas[which]))
+
+    np.minimum.at(best, which, _golden(value, high))
+    return np.maximum(best, 0.0)
 
 
-def _converted(events: Events, lam: Vector, delta: float) -> Vector:
-    """ε = RDP(α) + log(1−1/α) − (log δ + log α)/(α−1), α = 1 + λ."""
+def _promising(
+    events: Events, deltas: Vector, turns: Vector
+) -> tuple[Vector, NDArray[np.int_], NDArray[np.int_]]:
+    """Return the least ε at some orders, and where it may be less: pairs of a δ and a way.
+
+    Divergence grows with the order, but for the log E[K]/λ of searches: between two orders ε is at
+    least the first one's divergence and the least that the conversion adds.
+    """
+    low, high = math.log(LOWEST), math.log(HIGHEST)
+    x = np.unique(np.append(np.linspace(low, high, 64), turns[(turns > low) & (turns < high)]))
+    lam, delta = np.exp(x), deltas[:, None]
+    divergence = _divergence(events, lam)
+    falling = math.fsum(e["times"] * math.log(e["mean"]) for e in _some(events, "RepeatAndSelect"))
+    bottom = np.clip(1.0 / delta - 1.0, lam[:-1], lam[1:])
+    least = (divergence - falling / lam)[:-1] + falling / lam[1:] + _added(bottom, delta)
+    best = (divergence + _added(lam, delta)).min(axis=1)
+    which, cells = np.nonzero((least < best[:, None]) & (best[:, None] > 0.0))
+    ways = np.searchsorted(turns, (x[:-1] + x[1:]) / 2.0)[cells]
+    pairs = np.unique(np.stack([which, ways]), axis=1)
+    return best, pairs[0], pairs[1]
+
+
+def _golden(value: Callable[[Vector], Vector], high: Vector) -> Vector:
+    """Return the least values, each entry of x searched for itself from the lowest order up."""
+    low, high, ratio = np.full_like(high, math.log(LOWEST)), high.copy(), (math.sqrt(5.0) - 1.0) / 2
+    left, right = high - ratio * (high - low), low + ratio * (high - low)
+    at_left, at_right = value(left), value(right)
+    best = np.minimum(at_left, at_right)
+    while float((high - low).max(initial=0.0)) > 1e-8:
+        down = at_left < at_right
+        low, high = np.where(down, low, left), np.where(down, right, high)
+        new = np.where(down, high - ratio * (high - low), low + ratio * (high - low))
+        at_new = value(new)
+        left, right = np.where(down, new, right), np.where(down, left, new)
+        at_left, at_right = np.where(down, at_new, at_right), np.where(down, at_left, at_new)
+        best = np.minimum(best, at_new)
+    return best
+
+
+def _perturbed(events: Events) -> list[Mapping[str, Any]]:
+    """Return the perturbed minimisers among events and in the runs of searches."""
+    inner = [run for event in events for run in event.get("runs", ())]
+    return _some(events, "ObjectivePerturbation") + [e for run in inner for e in _perturbed(run)]
+
+
+def _constants(event: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(event[name] for name in CONSTANTS)
+
+
+@lru_cache(maxsize=1024)
+def _turn(*constants: Any) -> float:
+    """Return log λ where B becomes the smaller; A − B grows with the order (section 7)."""
+    event = dict(zip(CONSTANTS, constants, strict=True))
+    low, high = math.log(LOWEST), min(math.log(HIGHEST), _end_of_a(event["kappa"]))
+    while high - low > 1e-9:
+        middle = (low + high) / 2.0
+        lam = np.array([math.exp(middle)])
+        is_a = float(_theorem_a(event, lam)[0]) <= float(_theorem_b(event, lam)[0])
+        low, high = (middle, high) if is_a else (low, middle)
+    return low
+
+
+def _end_of_a(kappa: float) -> float:
+    """Return log λ up to which Theorem A speaks: λκ < 1, and no λ where κ is 1 or more."""
+    if kappa >= 1.0:
+        return -math.inf
+    return -math.log(kappa) if kappa > 0.0 else math.inf
+
+
+def _added(lam: Vector, delta: Vector) -> Vector:
+    """ε − RDP(α) = log(1−1/α) − (log δ + log α)/(α−1), α = 1 + λ."""
     order = 1.0 + lam
-    shift = np.log(lam / order) - (math.log(delta) + np.log(order)) / lam
-    return np.asarray(_divergence(events, lam) + shift)
+    return np.asarray(np.log(lam / order) - (np.log(delta) + np.log(order)) / lam)
 
 
-def _divergence(events: Events, lam: Vector) -> Vector:
+def _divergence(events: Events, lam: Vector, by_b: ByB | None = None) -> Vector:
+    """Add up at each λ: by the smaller of A and B, or as `by_b` says for each kind and λ."""
     total = np.zeros_like(lam)
     for event in events:
         if event["times"]:
-            total = total + event["times"] * _one(event, lam)
+            total = total + event["times"] * _one(event, lam, by_b)
     return total
 
 
-def _one(event: Mapping[str, Any], lam: Vector) -> Vector:
+def _one(event: Mapping[str, Any], lam: Vector, by_b: ByB | None) -> Vector:
     if event["event"] == "Gaussian":
         return np.asarray((1.0 + lam) * event["ratio"] ** 2 / 2.0)
     if event["event"] == "ObjectivePerturbation":
-        return np.minimum(_theorem_a(event, lam), _theorem_b(event, lam))
+        first, second = _theorem_a(event, lam), _theorem_b(event, lam)
+        if by_b is None:
+            return np.minimum(first, second)
+        return np.where(by_b[_constants(event)], second, first)
     if event["event"] == "Pure":
         return _randomised_response(event["epsilon"], lam)
     if event["event"] == "RepeatAndSelect":
-        return _best_of_several(event, lam)
+        return _best_of_several(event, lam, by_b)
     return np.full_like(lam, math.inf if event["event"] == "NonPrivate" else 0.0)
 
 
@@ -191,14 +291,14 @@ def _randomised_response(each: float, lam: Vector) -> Vector:
 # -- section 15: the best of a random number of runs ------------------------------------------
 
 
-def _best_of_several(event: Mapping[str, Any], lam: Vector) -> Vector:
+def _best_of_several(event: Mapping[str, Any], lam: Vector, by_b: ByB | None) -> Vector:
     """R(α) + log E[K]/λ + (1+η)·min over α̂ of [(1−1/α̂)·R(α̂) − log γ/α̂], R the dearest run's."""
     second = np.array(SECOND_ORDERS)
     log_rate = _log_stopping_rate(event["mean"], event["shape"])
     runs = event["runs"]
     dearest = np.max([_divergence(run, second) for run in runs], axis=0)
     least = float(((second * dearest - log_rate) / (1.0 + second)).min())
-    own = np.max([_divergence(run, lam) for run in runs], axis=0)
+    own = np.max([_divergence(run, lam, by_b) for run in runs], axis=0)
     return np.asarray(own + math.log(event["mean"]) / lam + (1.0 + event["shape"]) * least)
 
 
@@ -215,7 +315,8 @@ def _log_stopping_rate(mean: float, shape: float) -> float:
 # -- section 4: the run as one Gaussian mechanism ---------------------------------------------
 
 
-def _as_one_gaussian(events: Events, delta: float) -> float:
+def _as_one_gaussian(events: Events, delta: float, known: float) -> float:
+    """Return Theorem C's ε; infinity if it is not below what is `known` already."""
     steps = _some(events, "ObjectivePerturbation")
     m = math.sqrt(
         math.fsum(e["times"] * e["ratio"] ** 2 for e in [*steps, *_some(events, "Gaussian")])
@@ -229,7 +330,9 @@ def _as_one_gaussian(events: Events, delta: float) -> float:
         shift += math.fsum(e["times"] * _jacobian(e) for e in steps)
         shift += (kappa + kappa**2 / 2.0) * q + math.sqrt(cross * q)
         delta *= 1.0 - TAIL_SHARE
-    return shift + _least(lambda e: _gaussian_delta(e, m) <= delta) if m < 1e6 else math.inf
+    if shift >= known or m >= 1e6:
+        return math.inf
+    return shift + _least(lambda e: _gaussian_delta(e, m) <= delta)
 
 
 def _gaussian_delta(e: float, m: float) -> float:

@@ -3,6 +3,10 @@
 Every figure that follows from the events is worked out again with `ppadmm.privacy.recompute`, and
 what the statement says in words must fit the events: whom they protect, that each round in which an
 agent spoke was paid for, and that noise which protects was not drawn from a seed.
+
+A figure that bounds what can be learnt may be larger than the least that the events prove: every
+order and every theorem gives a true bound, and another accountant may have tried others. Only one
+that is too small is false. What is larger is told.
 """
 
 import math
@@ -14,28 +18,34 @@ from ppadmm.errors import CertificateError
 from ppadmm.privacy import canonical, recompute
 from ppadmm.privacy.statement import SEEDED, UNITS
 
-TOLERANCE = 1e-5
-"""Relative difference of the two accountants that is put down to their search over orders."""
+TOLERANCE = 1e-6
+"""Relative difference of the two accountants that is put down to rounding and their searches."""
 ALWAYS_PAID = ("pp", "ipp", "gradient", "one-shot", "centralised")
 """Algorithms in which an agent with records speaks only in rounds that are paid for."""
 Plain = dict[str, Any]
 
 
-def require_true(statement: Plain) -> None:
-    """Check all of a statement that follows from its events, or raise `CertificateError`."""
+def require_true(statement: Plain) -> list[str]:
+    """Check all of a statement that follows from its events, or raise `CertificateError`.
+
+    Return every figure that is larger than the events need, in words.
+    """
     _require_protected(statement)
     delta = statement["delta"]
-    found = [_epsilon(agent["reserved"], delta) for agent in statement["agents"]]
+    found = [_epsilons(agent["reserved"], [delta])[0] for agent in statement["agents"]]
+    more = []
     for agent, epsilon in zip(statement["agents"], found, strict=True):
-        _require_epsilon(f"Agent {agent['agent']}", agent["epsilon"], epsilon, delta)
+        more += _require_epsilon(f"Agent {agent['agent']}", agent["epsilon"], epsilon, delta)
         _require_within(agent)
         _require_paid(agent, statement["run"]["algorithm"])
-    _require_epsilon("The run", statement["epsilon"], max(found), delta)
+    more += _require_epsilon("The run", statement["epsilon"], max(found), delta)
+    _require_largest(statement)
     _require_verdict(statement)
     _require_tuned(statement)
-    _require_curves(statement)
+    more += _require_curves(statement)
     if statement["released"] != _released(statement):
         raise CertificateError("Its counts of what was released are not those of the agents.")
+    return more
 
 
 def counted(events: Sequence[Plain]) -> Counter[bytes]:
@@ -50,22 +60,46 @@ def counted(events: Sequence[Plain]) -> Counter[bytes]:
 # -- every agent ------------------------------------------------------------------------------
 
 
-def _epsilon(events: Sequence[Plain], delta: float) -> float:
+def _epsilons(events: Sequence[Plain], deltas: Sequence[float]) -> list[float]:
     try:
-        return recompute.epsilon(events, delta)
+        return recompute.epsilons(events, deltas)
     except ValueError as error:
         raise CertificateError(f"Its events have no ε: {error}.") from None
 
 
-def _require_epsilon(what: str, stated: float | None, found: float, delta: float) -> None:
-    """Refuse an ε below what the events give, which is false, or far above, which is not theirs."""
-    if stated is None and found == math.inf:
-        return
-    if stated is None or not math.isclose(stated, found, rel_tol=TOLERANCE, abs_tol=1e-9):
-        said = "none" if stated is None else f"{stated:.8g}"
+def _require_epsilon(what: str, stated: float | None, found: float, delta: float) -> list[str]:
+    """Refuse an ε below what the events give, which is false; return one that is above, in words.
+
+    None states no ε, so it cannot be too small.
+    """
+    if not _is_at_least(_number(stated), found, 1e-9):
         raise CertificateError(
-            f"{what}: it states ε = {said} at δ = {delta:g}, but the events give {found:.8g}."
+            f"{what}: it states ε = {_spelt(stated)} at δ = {delta:g}, but the events give "
+            f"{found:.8g}."
         )
+    if _is_at_least(found, _number(stated), 1e-9):
+        return []
+    return [f"{what}: ε = {_spelt(stated)} at δ = {delta:g}, where the events give {found:.8g}"]
+
+
+def _require_largest(statement: Plain) -> None:
+    """Refuse a run whose ε is not the largest of its agents'."""
+    largest = max(_number(agent["epsilon"]) for agent in statement["agents"])
+    if _number(statement["epsilon"]) != largest:
+        raise CertificateError(
+            f"The run: it states ε = {_spelt(statement['epsilon'])}, but {largest:.8g} is the "
+            "largest of its agents."
+        )
+
+
+def _is_at_least(larger: float, smaller: float, absolute: float) -> bool:
+    """Say whether one number is as large as another, but for rounding."""
+    near = math.isclose(larger, smaller, rel_tol=TOLERANCE, abs_tol=absolute)
+    return larger > smaller or near
+
+
+def _spelt(stated: float | None) -> str:
+    return "none" if stated is None else f"{stated:.8g}"
 
 
 def _require_within(agent: Plain) -> None:
@@ -164,21 +198,25 @@ def _released(statement: Plain) -> dict[str, int]:
 # -- curves -----------------------------------------------------------------------------------
 
 
-def _require_curves(statement: Plain) -> None:
+def _require_curves(statement: Plain) -> list[str]:
+    """Check every point of every curve; return one that is above what the events need, if any."""
     events = [agent["reserved"] for agent in statement["agents"]]
     distinct = list({canonical.dumps(each): each for each in events}.values())
     curves = statement["curves"]
-    for delta, epsilon in _points(curves, "epsilon_by_delta", 0.0, 1.0):
-        found = max(_epsilon(each, delta) for each in distinct)
-        _require_epsilon("The curve", epsilon, found, delta)
+    more = []
+    points = list(_points(curves, "epsilon_by_delta", 0.0, 1.0))
+    agents = [_epsilons(each, [delta for delta, _ in points]) for each in distinct]
+    for (delta, epsilon), *found in zip(points, *agents, strict=True):
+        more += _require_epsilon("The curve", epsilon, max(found), delta)
     for order, divergence in _points(curves, "divergence_by_order", 1.0, math.inf):
         found = max(recompute.renyi(each, order) for each in distinct)
-        if not math.isclose(_number(divergence), found, rel_tol=TOLERANCE, abs_tol=1e-12):
+        if not _is_at_least(_number(divergence), found, 1e-12):
             raise CertificateError(
                 f"The Rényi curve states {divergence} at order {order}, the events give {found}."
             )
     _require_trade_off(curves)
     _require_gaussian(curves["gaussian"], distinct)
+    return more[:1]
 
 
 def _points(curves: Plain, name: str, low: float, high: float) -> Iterator[list[Any]]:
@@ -192,14 +230,14 @@ def _points(curves: Plain, name: str, low: float, high: float) -> Iterator[list[
 def _require_trade_off(curves: Plain) -> None:
     """Check that no attacker is said to be worse off than ε by δ makes him."""
     for first, second in curves["errors_of_an_attacker"]:
-        if first is None or second is None or not 0.0 <= first <= 1.0:
+        if first is None or second is None or not (0.0 <= first <= 1.0 and second >= 0.0):
             raise CertificateError("An attacker's errors are no probabilities.")
         best = 0.0
         for delta, epsilon in curves["epsilon_by_delta"]:
             if epsilon is not None and epsilon < 700.0:
                 best = max(best, 1.0 - delta - math.exp(epsilon) * first)
                 best = max(best, math.exp(-epsilon) * (1.0 - delta - first))
-        if not math.isclose(second, best, rel_tol=TOLERANCE, abs_tol=1e-9):
+        if not _is_at_least(best, second, 1e-9):
             raise CertificateError(
                 f"An attacker's errors ({first}, {second}) do not follow from ε."
             )

@@ -1,6 +1,7 @@
 """Certificates of run folders: written, checked, and told in words."""
 
 import json
+import os
 import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from ppadmm.privacy.certificate import NOT_PROVEN, Verdict
 from ppadmm.privacy.chain import read_rows
 from ppadmm.privacy.chain import verify as verify_ledger
 from ppadmm.privacy.chain_file import now
+from ppadmm.privacy.keys import public_key
 from ppadmm.privacy.statement import rounded_up
 from ppadmm.reports.agreed import require_agreed
 
@@ -24,10 +26,21 @@ if TYPE_CHECKING:
 
 
 def certify_run(
-    run: Path, key: "Ed25519PrivateKey", name: str, peers: Sequence[str], out: Path | None
+    run: Path,
+    key: "Ed25519PrivateKey",
+    name: str = "",
+    peers: Sequence[str] = (),
+    out: Path | None = None,
 ) -> Path:
-    """Sign the statement of a run folder and write the certificate into a new file."""
+    """Sign the statement of a run folder and write the certificate into a new file.
+
+    In the folder of a site that took part in an agreement, the agreement says who signs and who the
+    others are.
+    """
     statement = _statement(run)
+    if (run / "agreement.json").is_file():
+        agreed, keys = _agreed(run, statement, key)
+        name, peers = name or agreed, peers or keys
     data = certificates.issue(
         statement,
         key,
@@ -38,12 +51,40 @@ def certify_run(
         peers=peers,
     )
     path = out or run / "certificate.json"
+    _write_new(path, data)
+    return path
+
+
+def _agreed(
+    run: Path, statement: dict[str, Any], key: "Ed25519PrivateKey"
+) -> tuple[str, list[str]]:
+    """Return the signer's name and all parties' keys, if the key is the one that was agreed on."""
+    terms = load_agreement(run / "agreement.json")
+    party = terms.parties[statement["agents"][0]["agent"]]
+    if public_key(key) != party.key:
+        raise InputError(
+            f"The agreement in {str(run)!r} names the key {party.key[:12]}… for {party.name!r}, "
+            f"this one is {public_key(key)[:12]}…; sign with the site's signing.key."
+        )
+    return party.name, [each.key for each in terms.parties]
+
+
+def _write_new(path: Path, data: bytes) -> None:
+    """Write a file that is not there yet; of one that cannot be written nothing stays."""
     try:
         with path.open("xb") as file:
-            file.write(data)
+            try:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            except BaseException:
+                path.unlink(missing_ok=True)
+                raise
     except FileExistsError:
         raise InputError(f"{str(path)!r} exists already; choose another --out.") from None
-    return path
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise InputError(f"Cannot write {str(path)!r}: {why}; choose another --out.") from None
 
 
 def _statement(run: Path) -> dict[str, Any]:
@@ -154,6 +195,7 @@ def _verdict_lines(path: Path, verdict: Verdict) -> list[str]:
         _headline(statement),
         *_sum_lines(statement),
         *(f"Warning: {warning}" for warning in statement["warnings"]),
+        *(f"Note: {note}." for note in verdict.notes),
         "Checked: " + "; ".join(verdict.checked) + ".",
     ]
     if verdict.unchecked:

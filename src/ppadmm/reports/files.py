@@ -7,6 +7,7 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ppadmm.data import Schema
-from ppadmm.errors import InputError
+from ppadmm.errors import InputError, PpadmmError, UnfinishedError
 from ppadmm.experiments.disclosure import disclosure
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.experiments.train import Result
@@ -35,7 +36,7 @@ class ExistsError(InputError):
 
 def require_new(folder: Path) -> None:
     """Refuse, before any work, a folder that exists or that could not be made."""
-    with _named(folder):
+    with writing(folder):
         if os.path.lexists(folder):
             raise ExistsError(folder)
         parent = next(p for p in folder.absolute().parents if os.path.lexists(p))
@@ -56,8 +57,9 @@ def write_run(result: Result, folder: Path | None = None) -> Path:
     """Write a run into a new folder, by default one named after it; return the folder.
 
     result.json, model.json, statement.json, statement.txt, releases.npz and report.html appear all
-    or none. Of two runs that would take the same default name the later one gets -2, -3, … after
-    it.
+    or none, but for a report that cannot be made: the results are there without it, and
+    `UnfinishedError` says why. Of two runs that would take the same default name the later one gets
+    -2, -3, … after it.
     """
     if folder is not None:
         _write_run(result, folder)
@@ -73,7 +75,7 @@ def write_run(result: Result, folder: Path | None = None) -> Path:
 
 def _write_run(result: Result, folder: Path) -> None:
     require_new(folder)
-    with _named(folder):
+    with writing(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with draft_of(folder) as draft:
             write_json(draft / "result.json", result.to_dict())
@@ -87,7 +89,40 @@ def _write_run(result: Result, folder: Path) -> None:
                 spoke=result.trace.spoke[:, :, 0],
                 private=np.array(result.statement.private),
             )
-            write_report(draft)
+            missing = try_report(draft)
+    require_finished(folder, missing)
+
+
+@dataclass(frozen=True)
+class Missing:
+    """What is missing beside results that were written, and the way to it; why it could not be."""
+
+    what: str
+    why: Exception
+    way: str
+
+    def __str__(self) -> str:
+        known = isinstance(self.why, PpadmmError)
+        reason = str(self.why) if known else f"{type(self.why).__name__}: {self.why}"
+        return f"{self.what} ({reason.rstrip('.')}); {self.way}"
+
+
+def try_report(folder: Path) -> Missing | None:
+    """Write the report into a folder; no run is lost if that fails."""
+    try:
+        write_report(folder)
+    except Exception as error:
+        return Missing("report.html could not be made", error, "ppadmm report makes it later")
+    return None
+
+
+def require_finished(folder: Path, *missing: Missing | None) -> None:
+    """Say what is missing in a folder of results that were written."""
+    found = [each for each in missing if each is not None]
+    if found:
+        what = ", and ".join(map(str, found))
+        said = f"The results are in {str(folder)!r}, all of them, but {what}."
+        raise UnfinishedError(said) from found[0].why
 
 
 def model_dict(result: Result) -> dict[str, Any]:
@@ -139,7 +174,7 @@ def _rename(draft: Path, folder: Path) -> None:
 
 
 @contextmanager
-def _named(folder: Path) -> Iterator[None]:
+def writing(folder: Path) -> Iterator[None]:
     """Turn what the operating system refuses into one sentence."""
     try:
         yield

@@ -24,8 +24,17 @@ from ppadmm.privacy import Tally, accountant
 from ppadmm.privacy.record import to_plain
 from ppadmm.privacy.statement import Statement, finite_or_none
 from ppadmm.reports.certificate import certify_run
-from ppadmm.reports.files import coefficients, draft_of, require_new, write_json
-from ppadmm.reports.html import render, write_report
+from ppadmm.reports.files import (
+    Missing,
+    coefficients,
+    draft_of,
+    require_finished,
+    require_new,
+    try_report,
+    write_json,
+    writing,
+)
+from ppadmm.reports.html import render
 from ppadmm.reports.ledger import booked_lines
 from ppadmm.reports.saved import SavedRun
 from ppadmm.typing import Array
@@ -38,27 +47,44 @@ Heard = Mapping[int, Mapping[int, Array]]
 
 
 def write_site_run(result: SiteResult, folder: Path, state: Path, key: "Ed25519PrivateKey") -> None:
-    """Write a site's results into a new folder, with its signed certificate: all or nothing."""
+    """Write a site's results into a new folder, all or nothing, and then sign them.
+
+    The budget is spent by now. So nothing that comes after can take the results away: if the page
+    or the certificate cannot be made, `UnfinishedError` says why and how to make it later.
+    """
     require_new(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    outcome, terms = result.outcome, result.part.agreement
-    with draft_of(folder) as draft:
-        write_json(draft / "result.json", result_of(result))
-        write_json(draft / "model.json", model_of(result.part, result.statement, outcome))
-        write_json(draft / "statement.json", result.disclosure)
-        lines = [result.statement.text(), *booked_lines(result.disclosure["booked"])]
-        (draft / "statement.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        save_agreement(terms, draft / "agreement.json")
-        write_json(draft / "signatures.json", _texts(Store(state).signatures()))
-        np.savez_compressed(
-            draft / "releases.npz",
-            releases=outcome.releases[:, None],
-            spoke=outcome.spoke[:, None],
-            private=np.array(result.statement.private),
-        )
-        write_report(draft)
-        peers = [party.key for party in terms.parties]
-        certify_run(draft, key, terms.parties[result.part.number].name, peers, None)
+    with writing(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with draft_of(folder) as draft:
+            _write_results(result, draft, state)
+            page = try_report(draft)
+    require_finished(folder, page, _try_to_sign(folder, key))
+
+
+def _write_results(result: SiteResult, draft: Path, state: Path) -> None:
+    outcome = result.outcome
+    write_json(draft / "result.json", result_of(result))
+    write_json(draft / "model.json", model_of(result.part, result.statement, outcome))
+    write_json(draft / "statement.json", result.disclosure)
+    lines = [result.statement.text(), *booked_lines(result.disclosure["booked"])]
+    (draft / "statement.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    save_agreement(result.part.agreement, draft / "agreement.json")
+    write_json(draft / "signatures.json", _texts(Store(state).signatures()))
+    np.savez_compressed(
+        draft / "releases.npz",
+        releases=outcome.releases[:, None],
+        spoke=outcome.spoke[:, None],
+        private=np.array(result.statement.private),
+    )
+
+
+def _try_to_sign(folder: Path, key: "Ed25519PrivateKey") -> Missing | None:
+    try:
+        certify_run(folder, key)
+    except Exception as error:
+        way = f"sign them with: ppadmm certify {folder} --key FILE, the site's signing.key"
+        return Missing("they are not signed", error, f"when that is mended, {way}")
+    return None
 
 
 def _texts(signatures: Mapping[int, str]) -> dict[str, str]:
