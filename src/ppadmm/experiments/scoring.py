@@ -63,13 +63,13 @@ def noisy_score(result: Result, till: Till, k: int) -> float | None:
     pooled = recipe_named(result.prepared.spec.algorithm).pooled
     scores, weights = [], []
     for agent, part in enumerate([scene.pooled()] if pooled else scene.parts):
-        if part is not None and (score := _score(result, part, till, (agent, k))) is not None:
+        if part is not None and (score := agent_score(result, part, till, (agent, k))) is not None:
             scores.append(score)
             weights.append(part.n)
     return float(np.average(scores, weights=weights)) if scores else None
 
 
-def _score(
+def agent_score(
     result: Result, part: Shard | ShardStream, till: Till, place: tuple[int, int]
 ) -> float | None:
     """Return one agent's score: as it was kept, or paid for, drawn and kept; None if lost."""
