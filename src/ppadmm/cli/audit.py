@@ -7,7 +7,7 @@ import typer
 from ppadmm.cli.app import app
 from ppadmm.cli.common import Json, interruptible, show
 
-NAMES = "pp, ipp, dvp, m-admm, r-admm, gradient, tune"
+NAMES = "pp, ipp, one-shot, dvp, m-admm, r-admm, gradient, tune"
 
 
 @app.command()

@@ -51,8 +51,8 @@ class Bout:
         )
 
     def mu(self, t: int) -> Array:
-        """μ of round t, (1,) or (R,)."""
-        degree = self.world.place.degree
+        """μ of round t, (1,) or (R,): λ̂/N + 2η|B|, but for who listens to nobody."""
+        degree = 0 if self.rule.name == "one-shot" else self.world.place.degree
         return np.asarray(self.rule.weight + 2.0 * degree * self.rule.penalty(t))
 
     def noise(self, t: int, theta: Array, side: int) -> Array:
@@ -69,8 +69,11 @@ class Bout:
 
     def summed(self, score: Callable[[int], Array]) -> Array:
         """Add up a score (R,) over the rounds that were made."""
-        made = enumerate(self.seen.made)
-        return np.asarray(sum(np.where(there, score(t), 0.0) for t, there in made if there.any()))
+        total = np.zeros(self.seen.runs)
+        for t, there in enumerate(self.seen.made):
+            if there.any():
+                total += np.where(there, score(t), 0.0)
+        return total
 
 
 Scorer = Callable[[Bout], dict[str, Array]]
@@ -111,7 +114,11 @@ def whole_run(bout: Bout) -> dict[str, Array]:
 
 
 def two_runs(bout: Bout) -> dict[str, Array]:
-    """PP-ADMM twice: the ratios of both runs, and a look for noise of the first in the second."""
+    """PP-ADMM twice: the ratios of both runs, and a look for noise of the first in the second.
+
+    The opponent has it solve another problem the second time: from the same one, the same noise
+    would lead to the same release, on either side.
+    """
     if bout.again is None:
         raise TypeError("Two runs are audited with an agent that runs twice.")
     second = Bout(bout.world, bout.rule, bout.again)
@@ -119,7 +126,7 @@ def two_runs(bout: Bout) -> dict[str, Array]:
     return {
         "likelihood ratio": both[0] + both[1],
         "ending": ending(bout) + 1e3 * ending(second),
-        "noise of the first run": repeated(bout, 0, 0, bout.again),
+        "noise of the first run": repeated(bout, 1, 1, bout.again),
     }
 
 

@@ -82,7 +82,8 @@ class AgentGame:
     A game whose events are rare is played `times` as often as the others, but for secure noise, and
     one that is slow `most` times. Runs that are `alone` have an agent each, as in real life; as
     columns of one they are far quicker, but if one gives up all do. Where that happens they are
-    played again, alone. `twice`: the transcript is that of two runs on the same records.
+    played again, alone. With `later` the transcript is that of two runs on the same records, the
+    second one against that opponent.
     """
 
     name: str
@@ -100,7 +101,7 @@ class AgentGame:
     times: int = 1
     most: int | None = None
     alone: bool = False
-    twice: bool = False
+    later: Callable[[Any, World], Opponent] | None = None
     always_secure: bool = False
 
     def scored(
@@ -130,11 +131,11 @@ class AgentGame:
         return life.lived(opponent, source, runs)
 
     def _rule(self, side: int, budget: Budget, runs: int) -> Any:
-        given = {"eta": self.world.eta, **self.settings}
+        given = {"eta": self.world.eta, "regularisation": 0.0, **self.settings}
         settings = Settings(
             rounds=self.rounds,
             eta=(given.pop("eta"),) * runs,
-            regularisation=(0.0,) * runs,
+            regularisation=(given.pop("regularisation"),) * runs,
             budgets=(budget,) * runs,
             **given,
         )
@@ -160,8 +161,8 @@ class _Life:
         game = self.game
         seen, agent = self._once(opponent, noise, runs)
         bout, claim = Bout(game.world, agent.algorithm, seen), game.claim(agent)
-        if game.twice:
-            again, agent = self._once(opponent, noise, runs)
+        if game.later is not None:
+            again, agent = self._once(game.later(self.rule, game.world), noise, runs)
             bout, claim = replace(bout, again=again), _sum(claim, game.claim(agent))
         return bout, claim
 

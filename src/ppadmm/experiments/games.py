@@ -29,6 +29,7 @@ from ppadmm.experiments.opponents import (
     Echo,
     FailingSolver,
     Lean,
+    Mirror,
     Press,
     Push,
     Tempt,
@@ -86,6 +87,10 @@ def _half_the_budget(epsilon: float, delta: float) -> Budget:
 def _little_budget(epsilon: float, delta: float) -> Budget:
     """Return an eighth: the less is claimed, the more an event says that should not happen."""
     return Budget(epsilon / 8.0, delta)
+
+
+def _mirror(rule: Any, world: World) -> Opponent:
+    return Mirror(world)
 
 
 def _tempt(rule: Any, world: World) -> Opponent:
@@ -215,11 +220,11 @@ GAMES: tuple[Game, ...] = (
         algorithm="pp",
         about="five neighbours hold the minimiser on the radius; is noise cut off?",
         world=EDGE,
-        rounds=4,
+        rounds=2,
         scores=attacks.at_the_radius,
         opponent=_lean,
         alone=True,
-        most=ALONE,
+        most=4 * ALONE,
         gaussian=True,
     ),
     AgentGame(
@@ -242,7 +247,7 @@ GAMES: tuple[Game, ...] = (
         scores=attacks.two_runs,
         budget=_half_the_budget,
         most=SECURE,
-        twice=True,
+        later=_mirror,
         always_secure=True,
         gaussian=True,
     ),
@@ -295,6 +300,17 @@ GAMES: tuple[Game, ...] = (
         budget=_little_budget,
         claim=_tests_only,
         times=2,
+    ),
+    AgentGame(
+        name="one-shot, second noise",
+        algorithm="one-shot",
+        about="minimiser revealed, solver at the edge of its certificate",
+        world=NEAR,
+        rounds=1,
+        scores=attacks.second_noise,
+        settings={"share": 0.9, "beta": 1e-6, "regularisation": 2.0 * NEAR.mu},
+        prepare=_worst_solver,
+        gaussian=True,
     ),
     *(
         AgentGame(

@@ -35,6 +35,15 @@ class Steer:
 
 
 @dataclass(frozen=True)
+class Mirror(Steer):
+    """Keep the unperturbed minimiser at −`start`."""
+
+    def linear(self, round_: int, heard: Heard) -> Array:
+        """Return μ·start."""
+        return -super().linear(round_, heard)
+
+
+@dataclass(frozen=True)
 class Tempt(Steer):
     """Steer far out, then keep the gradient at θᵢ of the size that the test compares with.
 
