@@ -51,7 +51,6 @@ NOISE = (
                 "        return np.zeros(sub.linear.shape)\n",
             ),
         ),
-        quick=True,
     ),
     Mutant(
         "sigma1 by root two",
@@ -65,7 +64,6 @@ NOISE = (
                 "    return Noise(sigma1 / math.sqrt(2.0), sigma2, charge)\n",
             ),
         ),
-        quick=True,
     ),
     Mutant(
         "half the sensitivity",
@@ -78,7 +76,6 @@ NOISE = (
                 "sensitivity=lipschitz / n",
             ),
         ),
-        quick=True,
     ),
     Mutant(
         "noise of round one",
@@ -124,7 +121,6 @@ NOISE = (
                 "_measurement(kind, row.size, 0.9 * scale, grid_exponent(grid))",
             ),
         ),
-        quick=True,
     ),
     Mutant(
         "one residual only",
@@ -348,7 +344,6 @@ TESTS = (
                 "        return np.asarray((step.sensitivity + 0.0 * error) * (1.0 + MARGIN))\n",
             ),
         ),
-        quick=True,
     ),
 )
 
@@ -369,6 +364,7 @@ ENDS = (
         "game: pp, failing solver",
         (RAISE_AFTER_PAYMENT,),
         quick=True,
+        runs=200,
     ),
     Mutant(
         "solves that stall far out",
@@ -376,14 +372,14 @@ ENDS = (
         "game: pp, pushed across",
         CARELESS,
         quick=True,
-        runs=120,
+        runs=100,
     ),
     Mutant(
         "solves that stall far out, with tests",
         "the same in IPP-ADMM",
         "game: ipp, pushed across",
         CARELESS,
-        runs=120,
+        runs=100,
     ),
     Mutant(
         "aborts beyond the sphere",
@@ -506,7 +502,6 @@ ENDS = (
                 "    return 2.0 * total_variation(d, 1.0, FINENESS)\n",
             ),
         ),
-        quick=True,
     ),
 )
 
@@ -616,7 +611,6 @@ BOOKS = (
             ),
             Change("privacy/books.py", "        self._require_protection(run)\n", ""),
         ),
-        quick=True,
     ),
     Mutant(
         "an order chosen after the fact",
@@ -672,7 +666,6 @@ BOOKS = (
                 "ratio=k * event.ratio, kappa=k * event.kappa, records=k * event.records)",
             ),
         ),
-        quick=True,
     ),
 )
 
@@ -689,7 +682,6 @@ CLAIMS = (
                 "if stated is None or stated > found * (1.0 + TOLERANCE) + 1e-9:",
             ),
         ),
-        quick=True,
     ),
     Mutant(
         "a seeded run called private",

@@ -68,7 +68,8 @@ class Workshop:
     def run(self, *catchers, runs=RUNS):
         """Run catchers against the copy as it is now; games with so many runs."""
         began = time.perf_counter()
-        environment = {**os.environ, "PYTHONPATH": str(self.root), "PYTHONWARNINGS": ""}
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "PYTHON"))}
+        environment = {**clean, "PYTHONPATH": str(self.root)}
         command = [sys.executable, str(HERE / "catcher.py"), str(self.root), str(runs), *catchers]
         try:
             found = subprocess.run(
