@@ -7,8 +7,9 @@ import sys
 
 import pytest
 import report
-from catalogue import MUTANTS, Change, Mutant
+from catalogue import MUTANTS
 from catcher import BROKEN, CAUGHT, GAME, PASSED
+from mutant import Change, Mutant
 from workshop import PROJECT, Workshop
 
 from ppadmm.experiments.games import GAMES

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from importlib.util import cache_from_source
 from pathlib import Path
 
-from catalogue import RUNS
 from catcher import BROKEN, CAUGHT, PASSED
+from mutant import RUNS
 
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parents[1]
