@@ -171,7 +171,8 @@ class Agent(HoldsRecords):
         """
         most = self.algorithm.radius * ROOM
         for values, times in ((message.heard.value, 1), (message.heard.total, message.round + 1)):
-            norms = np.sqrt(np.vecdot(values, values))
+            with np.errstate(over="ignore"):  # beyond 10¹⁵⁴ the norm is infinite: refused, too
+                norms = np.sqrt(np.vecdot(values, values))
             if not (norms <= times * most).all():
                 raise OutOfBoundsError(
                     f"Agent {message.agent} sent values of norm {norms.max():.3g} in round "

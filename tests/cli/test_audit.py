@@ -1,10 +1,14 @@
+import json
+
 import pytest
 
+from ppadmm.experiments.opponents import FailingSolver
 from ppadmm.mechanisms import PerturbedMinimiser
+from ppadmm.solvers import Guarded
 
 
 def test_the_table_and_the_verdict(command):
-    found = command("audit", "--algorithm", "pp,gradient", "--runs", 2000)
+    found = command("audit", "--algorithm", "gradient,one-shot,tune", "--runs", 2000)
     assert found.code == 0
     assert found.out.count("passed") == 3
     assert "PASSED: nothing in 3 games" in found.out
@@ -23,16 +27,33 @@ def test_json_has_the_claim_beside_what_was_shown(command):
 
 def test_the_secure_sampler_in_the_loop(command):
     figures = command("audit", "--algorithm", "pp", "--runs", 200, "--secure", "--json").json
+    assert len(figures["games"]) == 8
     assert {game["noise"] for game in figures["games"]} == {"OpenDP, secure"}
     assert all(game["runs"] == 200 and game["passed"] for game in figures["games"])
 
 
 def test_a_broken_build_gives_exit_code_1(command, monkeypatch):
     monkeypatch.setattr(PerturbedMinimiser, "_draw_linear", lambda self, sub, *_: 0.0 * sub.linear)
-    found = command("audit", "--algorithm", "pp", "--runs", 1000)
+    found = command("audit", "--algorithm", "pp", "--runs", 400)
     assert found.code == 1
     assert "EXCEEDED" in found.out
     assert "FAILED: the runs exceed what is claimed (pp" in found.out
+
+
+def test_how_runs_end_is_looked_at(command, monkeypatch):
+    """One side gives up and the other does not: no release is needed to tell them apart."""
+    honest = Guarded._tried
+
+    def raises(self, solver, sub, start, tolerance):
+        if isinstance(solver, FailingSolver) and solver.fails:
+            raise ZeroDivisionError
+        return honest(self, solver, sub, start, tolerance)
+
+    monkeypatch.setattr(Guarded, "_tried", raises)
+    figures = command("audit", "--algorithm", "pp", "--runs", 200, "--json")
+    assert figures.code == 1
+    failed = [game for game in json.loads(figures.out)["games"] if not game["passed"]]
+    assert [(game["game"], game["attack"]) for game in failed] == [("pp, failing solver", "ending")]
 
 
 def test_membership(command):
@@ -49,7 +70,7 @@ def test_membership(command):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--algorithm", "one-shot"), "Unknown algorithm 'one-shot'"),
+        (("--algorithm", "centralised"), "Unknown algorithm 'centralised'"),
         (("--runs", "20"), "Expected runs to be a whole number ≥ 200"),
         (("--epsilon", "-1"), "Expected epsilon > 0"),
         (("--membership", "--runs", "3"), "Expected models to be a whole number ≥ 8"),

@@ -16,7 +16,7 @@ from ppadmm.algorithms.statistics import statistic_named
 from ppadmm.data import Shard
 from ppadmm.engines import local
 from ppadmm.errors import OutOfBoundsError
-from ppadmm.mechanisms import Desk
+from ppadmm.mechanisms import Desk, Place
 from ppadmm.mechanisms.reach import Reach
 from ppadmm.mechanisms.testing import GaussianTest, SparseVector
 from ppadmm.noise import SeededNoise
@@ -82,6 +82,38 @@ def test_a_kept_threshold_is_drawn_once_and_never_after_a_no(level):
         assert Recorder.drawn.index(draws[0]) == min(
             k for k, x in enumerate(Recorder.drawn) if x[0] == agent.number
         )
+
+
+class Draws(SeededNoise):
+    """Noise of a size that is told, in standard deviations or scales."""
+
+    size: ClassVar[float] = 0.0
+
+    def gaussian(self, values, scale, grid, key):
+        return values + self.size * scale[:, None]
+
+    laplace = gaussian
+
+    def restricted(self, rows):
+        return self
+
+
+@pytest.mark.parametrize("far", [0.0, 2.0, 5.0, 20.0, 1e3, 1e6])
+@pytest.mark.parametrize("test", ["gaussian", "svt"])
+def test_noise_decides_however_far_a_value_is_from_the_threshold(test, far):
+    """An answer that is taken without noise, because it is clear, has probability 0 or 1."""
+    speaking = Speaking(test=test, releases=2)
+    rule = make_agents(GRAPH, make_settings(rounds=4, speaking=speaking), "ipp")[0].algorithm
+    own, kept, rows = rule.test, np.array([7.0]), np.array([0])
+    scale = getattr(own, "query_scale", own.noise)
+    for sign in (1.0, -1.0):
+        for size, above in ((-sign * (2.0 * far + 1.0), sign < 0.0), (sign, sign > 0.0)):
+            Draws.size = size
+            ledger = MemoryLedger()
+            ledger.reserve([own.reserved[0]])
+            desk = Desk((ledger,), Draws((0,)))
+            answer = own.decide(kept + sign * far * scale, kept, rows, desk, Place(0, 0))
+            assert answer == [above]
 
 
 def test_silence_repeats_the_last_value_and_still_moves_the_dual():

@@ -1,5 +1,6 @@
 import random
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from conftest import make_agents, make_settings, run_small
 from ppadmm.agent import Done, Message, Send, Wait
 from ppadmm.algorithms import Heard
 from ppadmm.algorithms.admm import ADMM
+from ppadmm.algorithms.settings import Speaking
 from ppadmm.engines import local
 from ppadmm.errors import BudgetError, InputError, ProtocolError
 from ppadmm.mechanisms import Desk
@@ -126,6 +128,45 @@ def test_no_release_without_budget():
     agents[0].desk = Desk((MemoryLedger(),), SeededNoise((0,)))
     with pytest.raises(BudgetError, match="nothing was released"):
         agents[0].next()
+
+
+class Watched(SeededNoise):
+    """Seeded noise that says whether it was asked for any."""
+
+    drawn: ClassVar[list] = []
+
+    def _streams(self, n, key):
+        self.drawn.append(key)
+        return super()._streams(n, key)
+
+    def restricted(self, rows):
+        return Watched(tuple(self.seeds[k] for k in rows))
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "speaking"),
+    [
+        ("pp", Speaking()),
+        ("ipp", Speaking(test="gaussian")),
+        ("ipp", Speaking(test="svt")),
+        ("gradient", Speaking()),
+        ("one-shot", Speaking()),
+        ("dvp", Speaking()),
+    ],
+    ids=lambda value: getattr(value, "test", value),
+)
+def test_no_noise_is_drawn_for_a_charge_that_is_refused(algorithm, speaking):
+    Watched.drawn = []
+    agent = make_agents(GRAPH, make_settings(rounds=3, speaking=speaking), algorithm)[0]
+    agent.desk = Desk((MemoryLedger(),), Watched((0,)))
+    with pytest.raises(BudgetError, match="nothing was released"):
+        agent.next()
+    assert Watched.drawn == []
+    ledger = MemoryLedger(Budget(1.0, 1e-5))
+    ledger.reserve(agent.algorithm.reserved[0])
+    agent.desk = Desk((ledger,), Watched((0,)))
+    agent.next()
+    assert Watched.drawn
 
 
 def test_waiting_and_refusing():

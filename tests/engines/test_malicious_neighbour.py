@@ -4,6 +4,7 @@ The attacks here told D from D' with certainty in version 0.1 (docs/privacy.md, 
 """
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,9 +20,9 @@ from ppadmm.data.coded import Coded
 from ppadmm.errors import OutOfBoundsError
 from ppadmm.experiments.train import prepare, run
 from ppadmm.mechanisms.reach import STRAY, noise_quantile, within
-from ppadmm.noise import SecureNoise, SeededNoise
+from ppadmm.noise import FINENESS, SecureNoise, SeededNoise, total_variation
 from ppadmm.privacy import Budget, MemoryLedger
-from ppadmm.privacy.sensitivity import TAIL
+from ppadmm.privacy.sensitivity import TAIL, sampler_distance
 from ppadmm.problem import HuberHinge, Logistic, kernels, make_graph, risk_of
 from ppadmm.solvers import guarded
 
@@ -94,6 +95,7 @@ def test_the_noise_is_cut_off_nowhere():
             edge = agent.algorithm.radius[0] * np.array([[Q, -Q]])
             agent.receive(Message(1, 0, Heard(edge, edge)))
             size = np.linalg.norm(agent.next().message.heard.value)
+            assert size <= agent.algorithm.radius[0] * (1.0 + 1e-12)
             outside += size >= agent.algorithm.radius[0] * (1.0 - 1e-12)
         assert 100 < outside < 200
 
@@ -108,6 +110,47 @@ def test_what_is_beyond_the_radius_is_refused_and_changes_nothing():
     assert agent.missing == (1,)
     agent.receive(Message(1, 0, Heard(far / 1.001, far / 1.001)))
     assert agent.missing == ()
+
+
+class Recorder:
+    """A solver, or a statistic, that keeps how long c is, in units of μR."""
+
+    def __init__(self, inner, radius):
+        self.inner, self.radius, self.lengths = inner, radius, []
+        self.name = inner.name
+
+    def _keep(self, sub):
+        self.lengths.extend(np.linalg.norm(sub.linear, axis=1) / (sub.mu * self.radius))
+
+    def solve(self, sub, *rest):
+        self._keep(sub)
+        return self.inner.solve(sub, *rest)
+
+    def measure(self, sub, *rest):
+        self._keep(sub)
+        return self.inner.measure(sub, *rest)
+
+
+@pytest.mark.parametrize("algorithm", ["pp", "ipp"])
+def test_no_subproblem_has_a_linear_term_beyond_the_radius(algorithm):
+    """Sums may grow with the rounds, so that c would, too: what is solved and tested has ‖c‖ ≤ μR.
+
+    Beyond that, nothing says that a solve ends or how far rounding moves a statistic.
+    """
+    agent = agent_with(SIDES[0], 500, algorithm=algorithm, rounds=12)
+    rule = agent.algorithm
+    seen = {"solver": Recorder(rule.solver, rule.radius[0])}
+    if algorithm == "ipp":
+        seen["statistic"] = Recorder(rule.statistic, rule.radius[0])
+    agent.algorithm = replace(rule, **seen)
+    edge = rule.radius[0] * np.array([[Q, -Q]])
+    for t in range(rule.rounds):
+        agent.next()
+        agent.receive(Message(1, t, Heard(edge, (t + 1) * edge)))
+    b = noise_quantile(rule.mechanism.scales["sigma1"], 2) / (rule.mechanism.reach.mu * rule.radius)
+    for name, recorder in seen.items():
+        room = float(b[0]) if name == "solver" else 0.0
+        assert 0.999 < max(recorder.lengths) <= 1.0 + room + 1e-12
 
 
 @pytest.mark.parametrize(
@@ -146,6 +189,7 @@ def test_the_tail_beyond_the_quantile_is_what_is_charged():
 
     for d in (1, 2, 40, 1000, 10**5):
         assert chi(d).logsf(np.sqrt(d) + STRAY) <= np.log(TAIL)
+        assert sampler_distance(d) >= 2.0 * total_variation(d, 1.0, FINENESS) + TAIL
         sizes = np.linalg.norm(np.random.default_rng(d).standard_normal((20, min(d, 1000))), axis=1)
         assert (sizes < noise_quantile(np.ones(1), min(d, 1000))).all()
 

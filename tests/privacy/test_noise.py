@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
-from scipy.stats import chisquare, kstest
+from scipy.stats import chi2, chisquare, kstest
 
 from ppadmm.errors import InputError
 from ppadmm.noise import (
@@ -35,6 +35,15 @@ class TestSecure:
     def test_is_normal(self, scale):
         sample = secure(np.zeros(3000), scale, scale * FINENESS)[0]
         assert kstest(sample / scale, "norm").pvalue > P_LEAST
+
+    @pytest.mark.parametrize("scale", [1e-9, 1.0, 300.0])
+    def test_its_scale_is_the_one_that_is_asked_for(self, scale):
+        """Kolmogorov and Smirnov hardly notice a tenth too little; the sum of squares does."""
+        n, given = 20_000, (np.full(1, scale), np.full(1, scale * FINENESS), KEY)
+        normal = SecureNoise().gaussian(np.zeros((1, n)), *given)[0] / scale
+        laplace = SecureNoise().laplace(np.zeros((1, n)), *given)[0] / scale
+        for found, degrees in (((normal**2).sum(), n), (2.0 * np.abs(laplace).sum(), 2 * n)):
+            assert P_LEAST < chi2(degrees).cdf(found) < 1.0 - P_LEAST
 
     def test_coordinates_and_rows_are_independent(self):
         a, b = secure(np.zeros((2, 3000)), 1.0, 2.0**-20)

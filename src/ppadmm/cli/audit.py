@@ -7,7 +7,7 @@ import typer
 from ppadmm.cli.app import app
 from ppadmm.cli.common import Json, interruptible, show
 
-NAMES = "pp, ipp, dvp, m-admm, r-admm, gradient"
+NAMES = "pp, ipp, one-shot, dvp, m-admm, r-admm, gradient, tune"
 
 
 @app.command()
@@ -45,6 +45,7 @@ def audit(
     """
     from ppadmm import checks
     from ppadmm.experiments.audit import RUNS, SECURE_RUNS, audits
+    from ppadmm.experiments.games import GAMES
     from ppadmm.reports.audit import audit_text
 
     if membership:
@@ -56,7 +57,9 @@ def audit(
     count = runs if runs is not None else SECURE_RUNS if secure else RUNS
     checks.count("runs", count, at_least=200)
     with interruptible():
-        found = audits(names, epsilon=epsilon, delta=delta, runs=count, seed=seed, secure=secure)
+        found = audits(
+            GAMES, names, epsilon=epsilon, delta=delta, runs=count, seed=seed, secure=secure
+        )
     passed = all(one.passed for one in found)
     if as_json:
         show({"passed": passed, "games": [one.to_dict() for one in found]})

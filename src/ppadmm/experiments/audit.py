@@ -1,67 +1,89 @@
 """Audits: games against the real code, each with the claim that it must stay below."""
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from ppadmm import checks
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, build
-from ppadmm.algorithms.settings import Speaking
-from ppadmm.experiments import attacks
 from ppadmm.experiments.attacks import Bout, Scorer
-from ppadmm.experiments.game import (
-    FAR,
-    NEAR,
-    SIDES,
-    Echo,
-    Opponent,
-    Press,
-    Steer,
-    Tempt,
-    World,
-    WorstSolver,
-    play,
-    seat,
-)
-from ppadmm.noise import CrowdNoise, NoiseSource, SecureNoise
+from ppadmm.experiments.game import FINISHED, SIDES, Opponent, Transcript, World, play, seat
+from ppadmm.experiments.opponents import Steer, WorstSolver
+from ppadmm.noise import CrowdNoise, NoiseSource, SecureNoise, SeededNoise
 from ppadmm.privacy import Budget, Tally, accountant
-from ppadmm.privacy.audit import CONFIDENCE, Claim, Finding, judge
-from ppadmm.privacy.gaussian import gdp_epsilon
+from ppadmm.privacy.audit import CONFIDENCE, Claim, Finding, Scores, judge
+from ppadmm.typing import Array
 
 EPSILON, DELTA = 4.0, 1e-5
 RUNS, SECURE_RUNS = 20_000, 1_000
-TEST_SHARE = 0.99
-SILENT_ROUNDS = 120
-EXPECTED_ANSWERS = 1.5
-"""How many "yes" a whole run of the sparse-vector game gives, roughly, if its noise is fresh."""
+ALONE = 1_000
+"""Runs on each side where every run has an agent of its own."""
 
 
-def _whole_budget(epsilon: float, delta: float) -> Budget:
+class Game(Protocol):
+    """One way to play."""
+
+    @property
+    def name(self) -> str:
+        """What the table calls it."""
+
+    @property
+    def algorithm(self) -> str:
+        """What it is played against."""
+
+    @property
+    def about(self) -> str:
+        """What the opponent looks at, in a few words."""
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether the privacy loss is close to that of a Gaussian mechanism."""
+
+    @property
+    def always_secure(self) -> bool:
+        """Whether it is played with the secure sampler in any case."""
+
+    def scored(
+        self, epsilon: float, delta: float, runs: int, seed: int | None
+    ) -> tuple[Scores, Tally]:
+        """Play both sides, with secure noise if there is no seed; return scores and the claim."""
+
+
+def whole_budget(epsilon: float, delta: float) -> Budget:
+    """Return the audited budget itself."""
     return Budget(epsilon, delta)
 
 
-def _whole_claim(agent: Agent) -> Tally:
+def whole_claim(agent: Agent) -> Tally:
     """All that the run reserved."""
     return agent.ledgers[0].reserved
 
 
-def _as_it_is(rule: Any, world: World, side: int) -> Any:
+def as_it_is(rule: Any, world: World, side: int) -> Any:
+    """Change nothing."""
     return rule
 
 
+def steer(rule: Any, world: World) -> Opponent:
+    """Keep the minimiser where the world says."""
+    return Steer(world)
+
+
 @dataclass(frozen=True)
-class Game:
-    """One way to play: an algorithm in a world against an opponent, and how transcripts are scored.
+class AgentGame:
+    """An algorithm in a world against an opponent, and how transcripts are scored.
 
     `budget` turns the audited (ε, δ) into that of the run; `claim` says which part of what the run
-    reserved covers the transcript; `prepare` may change the algorithm within what the proof allows;
-    `gaussian` says that the privacy loss is close to that of a Gaussian mechanism. A game whose
-    events are rare is played `times` as often as the others, but for secure noise.
+    reserved covers the transcript; `prepare` may change the algorithm within what the proof allows.
+    A game whose events are rare is played `times` as often as the others, but for secure noise, and
+    one that is slow `most` times. Runs that are `alone` have an agent each, as in real life; as
+    columns of one they are far quicker, but if one gives up all do. Where that happens they are
+    played again, alone. With `later` the transcript is that of two runs on the same records, the
+    second one against that opponent.
     """
 
     name: str
@@ -70,27 +92,101 @@ class Game:
     world: World
     rounds: int
     scores: Scorer
-    opponent: Callable[[Any, World], Opponent] = field(default=lambda rule, world: Steer(world))
+    opponent: Callable[[Any, World], Opponent] = steer
     settings: Mapping[str, Any] = field(default_factory=dict)
-    budget: Callable[[float, float], Budget] = _whole_budget
-    claim: Callable[[Agent], Tally] = _whole_claim
-    prepare: Callable[[Any, World, int], Any] = _as_it_is
+    budget: Callable[[float, float], Budget] = whole_budget
+    claim: Callable[[Agent], Tally] = whole_claim
+    prepare: Callable[[Any, World, int], Any] = as_it_is
     gaussian: bool = False
     times: int = 1
+    most: int | None = None
+    alone: bool = False
+    later: Callable[[Any, World], Opponent] | None = None
+    always_secure: bool = False
 
-    def play(self, side: int, budget: Budget, runs: int, noise: NoiseSource) -> tuple[Bout, Tally]:
+    def scored(
+        self, epsilon: float, delta: float, runs: int, seed: int | None
+    ) -> tuple[Scores, Tally]:
+        """Play both sides and score what was seen."""
+        budget = self.budget(epsilon, delta)
+        runs = min(runs if seed is None else self.times * runs, self.most or 10**9)
+        alone = self.alone
+        sides = [self._played(side, budget, runs, seed, alone) for side in SIDES]
+        if not alone and any((end != FINISHED).any() for bout, _ in sides for end in bout.ends):
+            runs = min(runs, ALONE)
+            sides = [self._played(side, budget, runs, seed, alone=True) for side in SIDES]
+        ours, theirs = (self.scores(bout) for bout, _ in sides)
+        return {name: (ours[name], theirs[name]) for name in ours}, sides[0][1]
+
+    def _played(
+        self, side: int, budget: Budget, runs: int, seed: int | None, alone: bool
+    ) -> tuple[Bout, Tally]:
         """Run one side `runs` times."""
+        rule = self._rule(side, budget, 1 if alone else runs)
+        opponent, life = self.opponent(rule, self.world), _Life(self, budget, rule, side)
+        if alone:
+            many = [life.lived(opponent, _own(seed, side, k), 1) for k in range(runs)]
+            return Bout.stacked([bout for bout, _ in many]), many[0][1]
+        source = SecureNoise() if seed is None else CrowdNoise(2 * seed + side, runs)
+        return life.lived(opponent, source, runs)
+
+    def _rule(self, side: int, budget: Budget, runs: int) -> Any:
+        given = {"eta": self.world.eta, "regularisation": 0.0, **self.settings}
         settings = Settings(
             rounds=self.rounds,
-            eta=(self.settings.get("eta", self.world.eta),) * runs,
-            regularisation=(0.0,) * runs,
+            eta=(given.pop("eta"),) * runs,
+            regularisation=(given.pop("regularisation"),) * runs,
             budgets=(budget,) * runs,
-            **{name: value for name, value in self.settings.items() if name != "eta"},
+            **given,
         )
-        rule = build(self.algorithm, self.world.site(side), settings)
-        agent = seat(self.prepare(rule, self.world, side), budget, runs, noise)
-        seen = play(agent, self.opponent(rule, self.world))
-        return Bout(self.world, agent.algorithm, seen), self.claim(agent)
+        return build(self.algorithm, self.world.site(side), settings)
+
+
+def _own(seed: int | None, side: int, k: int) -> NoiseSource:
+    """Return the noise of one run."""
+    return SecureNoise() if seed is None else SeededNoise(((2 * seed + side) * 10**6 + k,))
+
+
+@dataclass(frozen=True)
+class _Life:
+    """An agent's run, or its two runs, on one side."""
+
+    game: AgentGame
+    budget: Budget
+    rule: Any
+    side: int
+
+    def lived(self, opponent: Opponent, noise: NoiseSource, runs: int) -> tuple[Bout, Tally]:
+        """Return what was seen and what is claimed for it."""
+        game = self.game
+        seen, agent = self._once(opponent, noise, runs)
+        bout, claim = Bout(game.world, agent.algorithm, seen), game.claim(agent)
+        if game.later is not None:
+            again, agent = self._once(game.later(self.rule, game.world), noise, runs)
+            bout, claim = replace(bout, again=again), _sum(claim, game.claim(agent))
+        return bout, claim
+
+    def _once(self, opponent: Opponent, noise: NoiseSource, runs: int) -> tuple[Transcript, Agent]:
+        rule = self.game.prepare(self.rule, self.game.world, self.side)
+        agent = seat(rule, self.budget, runs, noise)
+        seen = play(agent, opponent)
+        if isinstance(getattr(rule, "solver", None), WorstSolver):
+            seen = replace(seen, solved=_padded(rule.solver.revealed, seen))
+        return seen, agent
+
+
+def _padded(revealed: Sequence[Array], seen: Transcript) -> Array:
+    """Return what was revealed, (T, R, d); zero where a run was over."""
+    solved = np.zeros_like(seen.after)
+    solved[: len(revealed)] = revealed
+    return solved
+
+
+def _sum(one: Tally, other: Tally) -> Tally:
+    counts = dict(one.counts)
+    for event, times in other.counts:
+        counts[event] = counts.get(event, 0) + times
+    return Tally(tuple(counts.items()))
 
 
 @dataclass(frozen=True)
@@ -131,16 +227,8 @@ def audit(
 ) -> Audit:
     """Play `runs` runs a side and compare what they show with the claim."""
     started = time.perf_counter()
-    budget = game.budget(epsilon, delta)
-    runs = runs if secure else game.times * runs
-    bouts: list[Bout] = []
-    tally = Tally()
-    for side in SIDES:
-        noise = SecureNoise() if secure else CrowdNoise(2 * seed + side, runs)
-        bout, tally = game.play(side, budget, runs, noise)
-        bouts.append(bout)
-    ours, theirs = (game.scores(bout) for bout in bouts)
-    scores = {name: (ours[name], theirs[name]) for name in ours}
+    secure = secure or game.always_secure
+    scores, tally = game.scored(epsilon, delta, runs, None if secure else seed)
     return Audit(
         game=game.name,
         algorithm=game.algorithm,
@@ -154,127 +242,19 @@ def audit(
 
 
 def audits(
-    algorithms: Sequence[str], on_game: Callable[[str], None] | None = None, **options: Any
+    games: Sequence[Game],
+    algorithms: Sequence[str],
+    on_game: Callable[[str], None] | None = None,
+    **options: Any,
 ) -> list[Audit]:
-    """Play every game of the named algorithms."""
-    names = {game.algorithm for game in GAMES}
+    """Play those of the games that are against the named algorithms."""
+    names = {game.algorithm for game in games}
     for algorithm in algorithms:
         checks.one_of("algorithm", algorithm, sorted(names))
     found = []
-    for game in GAMES:
+    for game in games:
         if game.algorithm in algorithms:
             if on_game is not None:
                 on_game(game.name)
             found.append(audit(game, **options))
     return found
-
-
-def _worst_solver(rule: Any, world: World, side: int) -> Any:
-    """Push θ̂ one way on D and the other way on D'."""
-    away = np.zeros(world.d)
-    away[0] = 1.0 if side == 0 else -1.0
-    return replace(rule, solver=WorstSolver(rule.solver, away))
-
-
-def _tests_only(agent: Agent) -> Tally:
-    """Return what the tests reserved: until it speaks the agent releases nothing else."""
-    rule: Any = agent.algorithm
-    return Tally().plus(*rule.test.reserved[0])
-
-
-def _budget_of_tests(epsilon: float, delta: float) -> Budget:
-    """Return the budget whose tests cost ε: they get m·√share of it."""
-    m = epsilon / math.sqrt(TEST_SHARE)
-    return Budget(gdp_epsilon(delta, m), delta)
-
-
-def _tempt(rule: Any, world: World) -> Opponent:
-    return Tempt(world, float(rule.test.threshold[0]))
-
-
-def _press(rule: Any, world: World) -> Opponent:
-    """Keep the lower statistic, g − 1/n, so far below the threshold that "yes" is rare."""
-    test = rule.test
-    tail = float(test.query_scale[0]) * math.log(SILENT_ROUNDS / (2.0 * EXPECTED_ANSWERS))
-    low = float(test.threshold[0]) - tail
-    return Press(world, max(low, 1.0 / world.n) + 1.0 / world.n)
-
-
-def _echo(rule: Any, world: World) -> Opponent:
-    return Echo(world)
-
-
-GAMES: tuple[Game, ...] = (
-    Game(
-        name="pp",
-        algorithm="pp",
-        about="all releases of a run, records near-antipodal, far start",
-        world=FAR,
-        rounds=5,
-        scores=attacks.whole_run,
-        gaussian=True,
-    ),
-    Game(
-        name="pp, second noise",
-        algorithm="pp",
-        about="minimisers revealed, solver at the edge of its certificate",
-        world=NEAR,
-        rounds=8,
-        scores=attacks.second_noise,
-        settings={"share": 0.9, "beta": 1e-6},
-        prepare=_worst_solver,
-        gaussian=True,
-    ),
-    Game(
-        name="ipp, Gaussian tests",
-        algorithm="ipp",
-        about="all answers and releases of a run",
-        world=FAR,
-        rounds=10,
-        scores=attacks.tests_and_releases,
-        opponent=_tempt,
-        gaussian=True,
-        settings={"speaking": Speaking(test="gaussian", releases=5, share=0.5, level=3.0)},
-    ),
-    Game(
-        name="ipp, sparse vector",
-        algorithm="ipp",
-        about="how long the agent stays silent; the claim is that of the tests",
-        world=NEAR,
-        rounds=SILENT_ROUNDS,
-        scores=attacks.silence,
-        opponent=_press,
-        settings={"speaking": Speaking(test="svt", releases=1, share=TEST_SHARE, level=60.0)},
-        budget=_budget_of_tests,
-        claim=_tests_only,
-        times=4,
-    ),
-    *(
-        Game(
-            name=name,
-            algorithm=name,
-            about="all releases of a run",
-            world=NEAR,
-            rounds=rounds,
-            scores=attacks.gamma,
-        )
-        for name, rounds in (("dvp", 4), ("m-admm", 4), ("r-admm", 8))
-    ),
-    Game(
-        name="gradient",
-        algorithm="gradient",
-        about="all releases of a run",
-        world=NEAR,
-        rounds=5,
-        scores=attacks.gradients,
-        gaussian=True,
-        opponent=_echo,
-        settings={"eta": 0.05},
-    ),
-)
-
-
-def game_named(name: str) -> Game:
-    """Return the game called `name`."""
-    by_name = {game.name: game for game in GAMES}
-    return by_name[checks.one_of("game", name, by_name)]

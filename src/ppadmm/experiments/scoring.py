@@ -65,14 +65,14 @@ def noisy_score(prepared: Prepared, model: Array, till: Till, k: int) -> float |
     for agent, part in enumerate([scene.pooled()] if pooled else scene.parts):
         if part is None:
             continue
-        score = _score(prepared, model, part, till, (agent, k))
+        score = agent_score(prepared, model, part, till, (agent, k))
         if score is not None:
             scores.append(score)
             weights.append(part.n)
     return float(np.average(scores, weights=weights)) if scores else None
 
 
-def _score(
+def agent_score(
     prepared: Prepared,
     model: Array,
     part: Shard | ShardStream,

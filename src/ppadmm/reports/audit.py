@@ -5,7 +5,17 @@ from collections.abc import Sequence
 from ppadmm.experiments.audit import Audit
 from ppadmm.experiments.membership import Membership
 
-HEAD = ("game", "claimed ε", "shown ε ≥", "as Gaussian", "TPR ≥", "allowed", "verdict", "seconds")
+HEAD = (
+    "game",
+    "runs",
+    "claimed ε",
+    "shown ε ≥",
+    "as Gaussian",
+    "TPR ≥",
+    "allowed",
+    "verdict",
+    "seconds",
+)
 MEMBERSHIP = (
     "algorithm",
     "ε",
@@ -28,16 +38,27 @@ def audit_text(found: Sequence[Audit]) -> str:
     lines = _table([HEAD, *(_cells(one) for one in found)])
     first = found[0].finding
     how = (
-        f"At δ = {first.delta:g}; {first.runs:,} runs a side, confidence "
-        f"{first.confidence:.1%} per game; noise: {found[0].noise}."
+        f"At δ = {first.delta:g}; runs on each of two data sets, confidence {first.confidence:.1%}"
     )
-    return "\n".join([*lines, "", how, *NOTES, "", _verdict(found)])
+    return "\n".join([*lines, "", f"{how} per game.", _noises(found), *NOTES, "", _verdict(found)])
+
+
+def _noises(found: Sequence[Audit]) -> str:
+    """Say which noise was played with, and in which games if there were several."""
+    names = dict.fromkeys(one.noise for one in found)
+    if len(names) == 1:
+        return f"Noise: {found[0].noise}."
+    games = {name: "; ".join(one.game for one in found if one.noise == name) for name in names}
+    rare = min(names, key=lambda name: len(games[name]))
+    common = " and ".join(name for name in names if name != rare)
+    return f"Noise: {common}; {rare} in {games[rare]}."
 
 
 def _cells(one: Audit) -> tuple[str, ...]:
     finding = one.finding
     return (
         one.game,
+        f"{finding.runs:,}",
         f"{one.claimed:.3g}",
         f"{finding.epsilon:.3g}",
         f"{finding.gaussian_epsilon:.3g}" if one.gaussian else "",

@@ -1,0 +1,15 @@
+"""Broken builds, each with what must catch it.
+
+A mutant is the package with a few lines replaced; `workshop.py` makes one from a copy. What catches
+it is a game of the audit ("game: NAME") or a test. A quick one takes a second or two; they are part
+of the test suite, and `scripts/mutants` runs all. If a replacement no longer applies the mutant is
+out of date: mend it, do not drop it.
+
+The order is that of docs/audit.md.
+"""
+
+from mutants_of_books import BOOKS, CLAIMS, RECORDS
+from mutants_of_noise import NOISE
+from mutants_of_runs import ENDS, TESTS
+
+MUTANTS = (*NOISE, *TESTS, *ENDS, *RECORDS, *BOOKS, *CLAIMS)
