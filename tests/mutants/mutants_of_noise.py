@@ -204,7 +204,7 @@ NOISE = (
             Change(
                 "experiments/scoring.py",
                 "(part.n * till.ratio)",
-                "(sum(result.prepared.scene.records) * till.ratio)",
+                "(sum(prepared.scene.records) * till.ratio)",
             ),
         ),
         quick=True,

@@ -38,10 +38,11 @@ from ppadmm.experiments.opponents import (
 )
 from ppadmm.experiments.scoring import Till, agent_score, score_charge
 from ppadmm.experiments.spec import RunSpec
-from ppadmm.experiments.train import Result, train
+from ppadmm.experiments.train import Prepared, prepare, run
 from ppadmm.privacy import Budget, Tally
 from ppadmm.privacy.audit import Scores
 from ppadmm.privacy.gaussian import gdp_epsilon, gdp_ratio
+from ppadmm.typing import Array
 
 TEST_SHARE = 0.99
 SILENT_ROUNDS = 120
@@ -149,19 +150,20 @@ class ScoreGame:
         """Score one model again and again on both sides."""
         data = load("synthetic")
         few = replace(data, X=data.X[:FEW], y=data.y[:FEW], table=None, train_records=FEW // 2)
-        result = train(RunSpec(agents=5, rounds=1, epsilon=epsilon, delta=delta), data=few)
-        till = Till(gdp_ratio(epsilon, delta))
-        ours, theirs = (self._scores(result, till, side, min(runs, self.most)) for side in SIDES)
+        prepared = prepare(RunSpec(agents=5, rounds=1, epsilon=epsilon, delta=delta), data=few)
+        model, till = run(prepared).model, Till(gdp_ratio(epsilon, delta))
+        most = min(runs, self.most)
+        ours, theirs = (self._scores(prepared, model, till, side, most) for side in SIDES)
         return {"score": (ours, theirs)}, Tally.of([score_charge(till.ratio)])
 
-    def _scores(self, result: Result, till: Till, side: int, runs: int) -> Any:
-        part = result.prepared.scene.parts[0]
+    def _scores(self, prepared: Prepared, model: Array, till: Till, side: int, runs: int) -> Any:
+        part = prepared.scene.parts[0]
         if not isinstance(part, Shard):
             raise TypeError("Scores are audited on records in memory.")
         y = part.y.copy()
         y[0] = y[0] if side == 0 else -y[0]
         own = Shard(part.X, y, part.classes)
-        return np.array([agent_score(result, own, till, (0, k)) for k in range(runs)])
+        return np.array([agent_score(prepared, model, own, till, (0, k)) for k in range(runs)])
 
 
 GAMES: tuple[Game, ...] = (
