@@ -133,9 +133,11 @@ class Label:
 
     def encode(self, cells: Any, missing: tuple[str, ...]) -> Vector:
         """Return y (n,) in {−1, +1}."""
-        texts = self.negative + self.positive
-        codes = label_codes(cells, self.name, texts, missing)
-        return np.where(codes < len(self.negative), -1.0, 1.0)
+        texts, signs = self.negative + self.positive, [-1] * len(self.negative)
+        signs += [1] * len(self.positive)
+        return np.array(signs, dtype=np.float64)[
+            label_codes(cells, self.name, texts, missing, alike=signs)
+        ]
 
 
 @dataclass(frozen=True)
