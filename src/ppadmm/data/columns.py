@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection
 from decimal import Context, Decimal
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -176,9 +177,14 @@ def _cast(text: Any, name: str) -> Vector:
 
 def _marked(values: Vector, missing: Collection[str]) -> Mask:
     """Where a number equals a missing marker such as "-9" (or "nan")."""
-    markers = np.array([float(m) for m in missing if parses(m)])
+    markers = _numbers_among(tuple(missing))
     marked: Mask = np.isin(values, markers)
     return marked | np.isnan(values) if np.isnan(markers).any() else marked
+
+
+@lru_cache(maxsize=32)
+def _numbers_among(markers: tuple[str, ...]) -> Vector:
+    return np.array([float(marker) for marker in markers if parses(marker)])
 
 
 def _wrong_column(name: str, found: int, names: list[str]) -> str:

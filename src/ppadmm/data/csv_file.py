@@ -44,18 +44,17 @@ def read_csv(path: Path, missing: Iterable[str] = ()) -> Any:
     """
     data = _content(path).removeprefix(MARK)
     quoted = b'"' in data
-    if quoted:
-        _check_quotes(path, data)
+    several_lines = quoted and _check_quotes(path, data)
     names, body = _header(path, data)
     try:
-        return _arrow(names, body, missing, quoted)
+        return _arrow(names, body, missing, quoted, several_lines)
     except DataError as error:
         raise _refused(path, str(error)) from None
 
 
 def parse_rows(lines: bytes, names: Sequence[str], missing: Iterable[str]) -> Any:
     """Read lines without a header and without quotation marks as a table of texts."""
-    return _arrow(names, memoryview(lines), missing, quoted=False)
+    return _arrow(names, memoryview(lines), missing, quoted=False, several_lines=False)
 
 
 def _content(path: Path) -> bytes:
@@ -99,7 +98,13 @@ def _first_line(data: bytes) -> bytes:
     return data[: ends[0] + 1] if len(ends) else data
 
 
-def _arrow(names: Sequence[str], body: memoryview, missing: Iterable[str], quoted: bool) -> Any:
+def _arrow(
+    names: Sequence[str],
+    body: memoryview,
+    missing: Iterable[str],
+    quoted: bool,
+    several_lines: bool,
+) -> Any:
     columns = [f"f{j}" for j in range(len(names))]  # names may occur twice
     convert = pa.csv.ConvertOptions(
         column_types=dict.fromkeys(columns, pa.string()),
@@ -108,7 +113,9 @@ def _arrow(names: Sequence[str], body: memoryview, missing: Iterable[str], quote
     )
     # An empty line is a record of empty cells: left out, it would move all that follow.
     parse = pa.csv.ParseOptions(
-        quote_char='"' if quoted else False, newlines_in_values=quoted, ignore_empty_lines=False
+        quote_char='"' if quoted else False,
+        newlines_in_values=several_lines,
+        ignore_empty_lines=False,
     )
     if len(body) == 0:
         return pa.table([pa.array([], pa.string())] * len(names), names=list(names))
@@ -135,12 +142,18 @@ def _in_blocks(columns: list[str], body: memoryview, parse: Any, convert: Any) -
 # -- what is refused ----------------------------------------------------------------------------
 
 
-def _check_quotes(path: Path, data: bytes) -> None:
-    """Refuse a mark that neither begins nor ends a cell, nor stands for one inside it."""
-    marks = 0
+def _check_quotes(path: Path, data: bytes) -> bool:
+    """Refuse a mark that neither begins nor ends a cell, nor stands for one inside it.
+
+    Returns whether some cell has several lines.
+    """
+    cells, marks, several = _bytes(data), 0, False
     for start in range(0, len(data), PIECE):
-        places = np.flatnonzero(_bytes(data)[start : start + PIECE] == QUOTE) + start
-        bad = _misplaced(_bytes(data), places, marks)
+        piece = cells[start : start + PIECE]
+        places = np.flatnonzero(piece == QUOTE) + start
+        ends = np.flatnonzero((piece == LINE_FEED) | (piece == RETURN)) + start
+        several |= bool(((np.searchsorted(places, ends) + marks) % 2).any())
+        bad = _misplaced(cells, places, marks)
         if bad.any():
             where = _row_at(data, int(places[np.argmax(bad)]))
             raise _refused(
@@ -152,6 +165,7 @@ def _check_quotes(path: Path, data: bytes) -> None:
     if marks % 2:
         where = _row_at(data, data.rindex(b'"'))
         raise _refused(path, f"{where} opens a quotation mark that nothing closes; close it")
+    return several
 
 
 def _misplaced(data: Bytes, places: Places, before: int) -> NDArray[np.bool_]:

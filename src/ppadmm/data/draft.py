@@ -31,7 +31,7 @@ from ppadmm.errors import DataError
 MOST_CATEGORIES = 1000
 FEWEST_NUMBERS = 5
 MOST_CLASSES = 100
-_KINDS = (pa.float64(), pa.date32(), pa.time32("s"), pa.timestamp("s"), pa.timestamp("ns"))
+_KINDS = (pa.float64(), pa.date32(), pa.timestamp("s"), pa.timestamp("ns"))
 _IDENTIFIERS = {"id", "ids", "identifier", "key", "mrn", "no", "nr", "number", "pid", "ssn", "uuid"}
 _PERSONS = ("case", "client", "member", "patient", "person", "record", "subject", "user", "visit")
 
