@@ -32,6 +32,8 @@ QUOTE, COMMA, LINE_FEED, RETURN = b'",\n\r'
 MARK = b"\xef\xbb\xbf"
 """The byte order mark that some programs put before UTF-8."""
 _NOT_UTF8 = "not UTF-8; save it as such (in a spreadsheet: CSV UTF-8)"
+_BESIDE = np.isin(np.arange(256), [QUOTE, COMMA, LINE_FEED, RETURN])
+"""Which bytes may stand before a mark that opens a cell and after one that closes it."""
 Places = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
 
@@ -154,12 +156,11 @@ def _check_quotes(path: Path, data: bytes) -> bool:
         ends = np.flatnonzero((piece == LINE_FEED) | (piece == RETURN)) + start
         several |= bool(((np.searchsorted(places, ends) + marks) % 2).any())
         bad = _misplaced(cells, places, marks)
-        if bad.any():
-            where = _row_at(data, int(places[np.argmax(bad)]))
+        if bad is not None:
             raise _refused(
                 path,
-                f"{where} has a quotation mark inside a cell; put the whole cell in quotation "
-                "marks and write those inside it twice",
+                f"{_row_at(data, bad)} has a quotation mark inside a cell; put the whole cell in "
+                "quotation marks and write those inside it twice",
             )
         marks += len(places)
     if marks % 2:
@@ -168,18 +169,16 @@ def _check_quotes(path: Path, data: bytes) -> bool:
     return several
 
 
-def _misplaced(data: Bytes, places: Places, before: int) -> NDArray[np.bool_]:
-    """Return which of the marks at `places` are wrong where they are; `before` came earlier.
+def _misplaced(data: Bytes, places: Places, before: int) -> int | None:
+    """Return the first of the marks at `places` that is wrong where it is; `before` came earlier.
 
     Every second one opens a cell or follows a mark; the others close a cell or precede a mark.
     """
-    opens = (before + np.arange(len(places))) % 2 == 0
-    beside = np.where(opens, places - 1, places + 1)
-    within = (beside >= 0) & (beside < len(data))
-    found = data[np.where(within, beside, 0)]
-    fine = (found == QUOTE) | (found == COMMA) | (found == LINE_FEED) | (found == RETURN)
-    wrong: NDArray[np.bool_] = within & ~fine
-    return wrong
+    opens, closes = places[before % 2 :: 2], places[1 - before % 2 :: 2]
+    opens = opens[np.searchsorted(opens, 1) :]
+    closes = closes[: np.searchsorted(closes, len(data) - 1)]
+    wrong = [opens[~_BESIDE[data[opens - 1]]], closes[~_BESIDE[data[closes + 1]]]]
+    return min((int(some[0]) for some in wrong if len(some)), default=None)
 
 
 def _fault(body: bytes, columns: int) -> str:
