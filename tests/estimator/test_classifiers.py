@@ -469,7 +469,7 @@ class TestWhatItTakes:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            ({"classes": [0, 2]}, "label 1 of record .* not among the classes"),
+            ({"classes": [0, 2]}, "label of record .* not among the classes"),
             ({"classes": [1]}, "got 1 class"),
             ({"bounds": (1, 2, 3)}, "Expected bounds"),
             ({"bounds": ([0, 0], 1)}, "Expected bounds"),

@@ -137,8 +137,8 @@ def _check_codes(X: Coded) -> None:
         some = codes[codes != X.d]
         if len(some) and not (end <= some.min() and some.max() < X.d - 1):
             raise DataError(
-                f"Expected codes of group {group} between {end} and {X.d - 2}, or {X.d} for none, "
-                f"got {some.min()} to {some.max()}."
+                f"Expected codes of group {group} between {end} and {X.d - 2}, or {X.d} for none; "
+                "list the groups in the order of their features."
             )
         end = int(some.max()) + 1 if len(some) else end
 
@@ -165,7 +165,7 @@ def _as_labels(y: object, classes: int) -> Vector:
     if bad.any():
         row = int(np.argmax(bad))
         raise DataError(
-            f"Expected labels {spelt}, got {labels[row]} in row {row}; map the classes to them."
+            f"Expected labels {spelt}, got another in row {row}; map the classes to them."
         )
     return labels
 
@@ -185,7 +185,7 @@ def _check_norms(X: Matrix) -> None:
     row = int(np.argmax(norms))
     if norms[row] > 1:
         raise DataError(
-            f"Expected rows of norm ≤ 1, got norm {norms[row]} in row {row}; "
+            f"Expected rows of norm ≤ 1, got a longer one in row {row}; "
             "pass X through normalise_rows first."
         )
 

@@ -82,17 +82,28 @@ def _refuse_mixed(name: object, cells: Any) -> None:
         dtype = cells.cat.categories.dtype
     if not isinstance(cells, list | tuple) and str(dtype) != "object":
         return
-    if len(_kinds(cells)) > 1 and dtype is not None:
+    if found := mixed(cells, nan_is_missing=dtype is not None):
+        raise DataError(f"Cannot turn the data into a table: column {name!r} {found}.")
+
+
+def mixed(cells: Iterable[Any], *, nan_is_missing: bool = False, first: int = 1) -> str | None:
+    """Say where cells are not all numbers, all texts or all truth values; None if they are.
+
+    Records are counted from `first`.
+    """
+    if len(_kinds(cells)) < 2:
+        return None
+    if nan_is_missing:
         cells = [None if isinstance(cell, float) and cell != cell else cell for cell in cells]
-    kinds = _kinds(cells)
-    if len(kinds) > 1:
-        rows = [_kind_of(type(cell)) for cell in cells]
-        first = next(filter(None, rows))
-        row = next(i for i, kind in enumerate(rows) if kind not in (None, first))
-        raise DataError(
-            f"Cannot turn the data into a table: column {name!r} mixes {first} and {rows[row]} "
-            f"(row {row + 1} is the first of another kind); make them one kind."
-        )
+    rows = [_kind_of(type(cell)) for cell in cells]
+    one = next(filter(None, rows))
+    row = next((i for i, kind in enumerate(rows) if kind not in (None, one)), None)
+    if row is None:
+        return None
+    return (
+        f"mixes {one} and {rows[row]} (row {row + first} is the first of another kind); make them "
+        "one kind"
+    )
 
 
 def _kinds(cells: Iterable[Any]) -> set[str | None]:

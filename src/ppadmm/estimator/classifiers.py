@@ -25,7 +25,8 @@ from ppadmm.data import Schema
 from ppadmm.data.fingerprint import Fingerprint
 from ppadmm.errors import BudgetError, DataError, InputError, PrivacyWarning
 from ppadmm.estimator.encoders import Box, BySchema, Encoder, box, observed_box, target
-from ppadmm.estimator.staging import deal, refuse_missing, scene
+from ppadmm.estimator.labels import classes_like, places, refuse_mixed
+from ppadmm.estimator.staging import deal, refuse_missing, scene, texts_unquoted
 from ppadmm.estimator.watch import REGISTER, Earlier, Fit, fitted_steps, refuse_callers
 from ppadmm.experiments.advice import hints
 from ppadmm.experiments.booked import Booking, open_booking
@@ -172,8 +173,10 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _checked(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         refuse_missing("label", y)
+        refuse_mixed("list of labels", y)
         if self.schema is None:
-            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+            with texts_unquoted():
+                X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         else:
             X, y = validate_data(self, X, y, skip_check_array=True)
             y = column_or_1d(y, warn=True)
@@ -183,7 +186,8 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _features(self, X: Any) -> Any:
         if self.schema is None:
-            return validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+            with texts_unquoted():
+                return validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
         return validate_data(self, X, reset=False, skip_check_array=True)
 
     def _classes(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
@@ -194,28 +198,13 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"Expected two classes or more, got 1 class ({classes.tolist()[0]!r}); name the "
                 "others, which these records happen to lack, with classes=[…]."
             )
-        unknown = ~np.isin(y, classes)
-        if unknown.any():
-            row = int(np.argmax(unknown))
-            raise DataError(
-                f"The label {y.tolist()[row]!r} of record {row} is not among the classes "
-                f"{classes.tolist()}; correct it, or name it in classes."
-            )
-        return classes, np.searchsorted(classes, y)
+        return classes, places(y, classes)
 
     def _given_classes(self, y: NDArray[Any]) -> NDArray[Any] | None:
         if self.classes is not None:
+            refuse_mixed("list of classes", self.classes)
             return np.asarray(self.classes)
-        if self.schema is None:
-            return None
-        names = self._schema().label.names
-        try:
-            return np.asarray(names).astype(y.dtype if y.dtype.kind in "biuf" else object)
-        except ValueError:
-            raise DataError(
-                f"The schema's classes {list(names)} do not read as labels of type {y.dtype}; "
-                "give classes=[…]."
-            ) from None
+        return None if self.schema is None else classes_like(self._schema().label.names, y)
 
     def _schema(self) -> Schema:
         if isinstance(self.schema, Schema):

@@ -1,5 +1,7 @@
 """Who holds which record of a fit, and who talks to whom."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ from sklearn.utils.validation import column_or_1d
 from ppadmm.data import Deal, Schema, even, shards
 from ppadmm.data.partition import MOST_AGENTS
 from ppadmm.errors import DataError
+from ppadmm.estimator.labels import refuse_mixed
 from ppadmm.experiments.scene import Scene
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.problem import Graph, graph_from, loss_for
@@ -24,6 +27,7 @@ def deal(n: int, agents: int, groups: Any) -> Deal:
                 f"n_samples = {n}; give more records or fewer agents."
             )
         return Deal(tuple(f"agent {i}" for i in range(agents)), even(n, agents, 0))
+    refuse_mixed("list of groups", groups)
     sites = column_or_1d(groups)
     refuse_missing("group", sites)
     if len(sites) != n:
@@ -45,6 +49,20 @@ def refuse_missing(what: str, values: Any) -> None:
     for row, value in enumerate(cells if cells.ndim == 1 and cells.dtype.kind == "O" else ()):
         if value is None or type(value).__name__ in ("NAType", "NaTType"):
             raise DataError(f"The {what} of record {row} is missing; give it or drop the record.")
+
+
+@contextmanager
+def texts_unquoted() -> Iterator[None]:
+    """Say that a cell is no number without quoting it, as NumPy does."""
+    try:
+        yield
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        raise DataError(
+            "Expected X to hold numbers only, and some cell is a text; encode text columns first, "
+            "or give a schema."
+        ) from None
 
 
 def scene(spec: RunSpec, rows: Any, codes: NDArray[np.intp], schema: Schema, dealt: Deal) -> Scene:
