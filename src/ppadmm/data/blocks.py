@@ -98,9 +98,8 @@ class Writer:
     def __init__(self, schema: Schema, agents: int, memory: int) -> None:
         self.store = Store(int(KEPT * memory))
         self._schema = schema
+        self._block = int(min(BLOCK, PILES * memory / (agents + 1)))
         self._row_bytes = row_bytes(schema)
-        block = min(BLOCK, PILES * memory / (agents + 1))
-        self._block = max(1, int(block / self._row_bytes))
         self._signed = [schema.classes == 2] * agents + [False]
         self._piles = [Pile() for _ in self._signed]
         self._tickets: list[list[Ticket[Shard]]] = [[] for _ in self._signed]
@@ -132,13 +131,14 @@ class Writer:
 
     def _pile(self, k: int, rows: Indices, X: Any, y: Vector) -> None:
         """Add some of the rows, a block at a time."""
+        most = max(1, self._block // self._row_bytes)
         while len(rows):
             pile = self._piles[k]
-            some, rows = np.split(rows, [self._block - pile.rows])
+            some, rows = np.split(rows, [most - pile.rows])
             pile.X.append(X[some])
             pile.y.append(y[some])
             pile.rows += len(some)
-            if pile.rows == self._block:
+            if pile.rows == most:
                 self._flush(k)
 
     def _flush(self, k: int) -> None:

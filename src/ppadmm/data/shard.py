@@ -185,7 +185,7 @@ def _check_norms(X: Matrix) -> None:
     row = int(np.argmax(norms))
     if norms[row] > 1:
         raise DataError(
-            f"Expected rows of norm ≤ 1, got a longer one in row {row}; "
+            f"Expected rows of norm ≤ 1, got norm {norms[row]} in row {row}; "
             "pass X through normalise_rows first."
         )
 
