@@ -194,7 +194,6 @@ def write(path, ward=("01", "02", "1", "01")):
 def test_a_csv_file_is_the_same_under_every_schema(tmp_path):
     path = write(tmp_path / "a.csv")
     numbers, wards = load(path, schema=NUMBERS), load(path, schema=WARDS)
-    assert numbers.table["ward"].to_pylist() != wards.table["ward"].to_pylist()
     assert fingerprint(numbers) == fingerprint(wards)
     packed = tmp_path / "a.csv.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))

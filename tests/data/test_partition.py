@@ -154,7 +154,7 @@ def test_every_value_of_a_column_has_its_rows():
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
-        (["south", "nroth"] * 6, "'site', row 2: 'nroth' is not among the categories"),
+        (["south", "nroth"] * 6, "'site', row 2 is not among the categories"),
         (["south", None] * 6, "'site', row 2 is missing, so no agent holds the record"),
         (["south", "?"] * 6, "'site', row 2 is missing, so no agent holds the record"),
     ],

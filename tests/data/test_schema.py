@@ -154,16 +154,16 @@ def test_an_empty_table_encodes_to_no_rows():
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
-        ({"colour": ["red", "pink"]}, "'colour', row 2: 'pink' is not among the categories; add"),
-        ({"age": ["1", "abc"]}, "'age', row 2: expected a finite number, got 'abc'"),
-        ({"age": [1.0, float("nan")]}, "'age', row 2: expected a finite number, got 'nan'"),
-        ({"age": ["1", "inf"]}, "'age', row 2: expected a finite number, got 'inf'"),
-        ({"age": [-math.inf, 1.0]}, "'age', row 1: expected a finite number, got '-inf'"),
+        ({"colour": ["red", "pink"]}, "'colour', row 2 is not among the categories; correct"),
+        ({"age": ["1", "abc"]}, "'age', row 2: expected a finite number; correct"),
+        ({"age": [1.0, float("nan")]}, "'age', row 2: expected a finite number; correct"),
+        ({"age": ["1", "inf"]}, "'age', row 2: expected a finite number; correct"),
+        ({"age": [-math.inf, 1.0]}, "'age', row 1: expected a finite number; correct"),
         ({"age": [[1], [2]]}, "'age' holds list.*neither numbers nor text"),
         ({"colour": [b"red", b"red"]}, "'colour' holds binary"),
-        ({"class": ["yes", "maybe"]}, "'class', row 2: 'maybe' is not one of the classes"),
-        ({"class": ["yes", None]}, "'class', row 2: None is not one of the classes"),
-        ({"class": ["yes", "?"]}, "'class', row 2: '\\?' is not one of the classes"),
+        ({"class": ["yes", "maybe"]}, "'class', row 2 is not one of the classes"),
+        ({"class": ["yes", None]}, "'class', row 2 is missing"),
+        ({"class": ["yes", "?"]}, "'class', row 2 is missing"),
     ],
 )
 def test_bad_cells_are_named(cells, message):

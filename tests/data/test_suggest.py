@@ -230,7 +230,7 @@ def test_a_table_without_a_feature_is_refused_with_the_reasons():
 def test_decimal_commas_are_pointed_out_not_taken_for_categories():
     cells = [f"{k % 40},{k % 7}" for k in range(N)]
     assert "numbers with a decimal comma; write a point" in left_out(cells)
-    with pytest.raises(DataError, match="row 1: expected a finite number, got '0,0'"):
+    with pytest.raises(DataError, match="row 1: expected a finite number; correct"):
         draft_schema(pa.table({"x": cells, "ill": YES}), "ill")
     lists = [f"{k % 3},a" for k in range(N)]
     assert draft(x=lists)[1].columns[0] == Categorical("x", ("0,a", "1,a", "2,a"))

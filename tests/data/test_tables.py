@@ -24,20 +24,20 @@ def test_csv_plain_and_zipped(tmp_path):
     plain, zipped = read_table(tmp_path / "a.csv"), read_table(str(tmp_path / "b.CSV.gz"))
     assert plain.equals(zipped)
     assert plain.column_names == ["age", "colour", "code", "flag"]
-    assert plain["age"].to_pylist() == [1, None, None]
+    assert plain["age"].to_pylist() == ["1", None, None]
     assert plain["flag"].to_pylist() == ["true", "false", "true"]
 
 
-def test_text_columns_and_markers_are_the_callers_choice(tmp_path):
+def test_cells_are_texts_and_markers_the_callers_choice(tmp_path):
     (tmp_path / "a.csv").write_bytes(CSV)
-    table = read_table(tmp_path / "a.csv", text=["code"], missing=["1", "?", ""])
+    table = read_table(tmp_path / "a.csv", missing=["1", "?", ""])
     assert table["code"].to_pylist() == ["01", "02", "03"]
     assert table["age"].null_count == 3
 
 
 def test_nan_in_csv_stays_visible(tmp_path):
     (tmp_path / "a.csv").write_text("x,y\nnan,1\n2,0\n")
-    assert np.isnan(read_table(tmp_path / "a.csv")["x"].to_pylist()[0])
+    assert read_table(tmp_path / "a.csv")["x"].to_pylist() == ["nan", "2"]
 
 
 @pytest.mark.parametrize("name", ["a.parquet", "a.pq"])
@@ -53,9 +53,9 @@ def test_parquet(tmp_path, name):
         ("a.csv", None, "There is no file"),
         ("a.csv", b"", "is empty"),
         ("a.csv", b"x,y\n", "holds no records"),
-        ("a.csv", b"x,y\n1,2,3\n", "Cannot read .* as csv: .*Expected 2 columns"),
+        ("a.csv", b"x,y\n1,2,3\n", "Cannot read .* as csv: row 1 has 3 cells and not 2"),
         ("a.csv", b"x,y\n1\n", "as many cells as the header"),
-        ("a.csv", b"x;y\n1,5;2\n", "Expected 1 columns, got 2: .*parted by ';'; save .* commas"),
+        ("a.csv", b"x;y\n1,5;2\n", "its cells are parted by ';'; save .* commas"),
         ("a.csv", b"x;y\n1;2\n", "parted by ';'; save .* commas"),
         ("a.csv", b"x\ty\n1\t2\n", r"parted by '\\t'; save .* commas"),
         ("a.csv.gz", gzip.compress(b"x;y\n1,5;2\n", mtime=0), "parted by ';'; save .* commas"),
@@ -145,7 +145,7 @@ POLARS = pl.DataFrame(
         (POLARS, "float", ["1.5", None, "2"]),
         (POLARS, "bool", ["true", None, "false"]),
         (POLARS, "string", ["x", None, "y"]),
-        (POLARS, "decimal", ["1.10", None, "2.00"]),
+        (POLARS, "decimal", ["1.1", None, "2"]),
     ],
 )
 def test_every_kind_of_column_in_a_frame(frame, name, expected):

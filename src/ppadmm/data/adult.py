@@ -5,9 +5,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.csv
-
+from ppadmm.data.csv_file import parse_rows
 from ppadmm.data.schema import Categorical, Column, Label, Numeric, Schema
 from ppadmm.data.tables import read_table
 from ppadmm.errors import DataError
@@ -125,7 +123,11 @@ def adult_files(folder: Path) -> list[Path] | None:
 
 
 def _uci(files: list[Path]) -> Any:
-    return _parse(b"".join(_content(file) for file in files))
+    lines = b"".join(map(_content, files)).replace(b", ", b",")
+    try:
+        return parse_rows(lines, NAMES, missing=["", "?"])
+    except DataError as error:
+        raise DataError(f"The Adult files are malformed: {error}; download them again.") from None
 
 
 def _openml(file: Path) -> Any:
@@ -152,14 +154,3 @@ def _content(file: Path) -> bytes:
     return b"".join(
         line.strip() + b"\n" for line in raw.splitlines() if line.strip() and line[:1] != b"|"
     )
-
-
-def _parse(lines: bytes) -> Any:
-    try:
-        return pa.csv.read_csv(
-            pa.BufferReader(lines.replace(b", ", b",")),
-            read_options=pa.csv.ReadOptions(column_names=NAMES),
-            convert_options=pa.csv.ConvertOptions(null_values=["", "?"]),
-        )
-    except pa.ArrowInvalid:
-        raise DataError("The Adult files are malformed; download them again.") from None

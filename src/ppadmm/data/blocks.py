@@ -85,16 +85,22 @@ class Pile(HoldsRecords):
 
     X: list[Any] = field(default_factory=list)
     y: list[Vector] = field(default_factory=list)
-    bytes: int = 0
+    rows: int = 0
 
 
 class Writer(HoldsRecords):
-    """Puts encoded rows into blocks; the last stream is the test set."""
+    """Puts encoded rows into blocks; the last stream is the test set.
+
+    Where a block ends, and whether it stays in memory, follows from the schema and the numbers of
+    rows alone. Sums over blocks round differently if they are cut differently, and a row with many
+    zeros is shorter than others: one record must not move the cuts.
+    """
 
     def __init__(self, schema: Schema, agents: int, memory: int) -> None:
         self.store = Store(int(KEPT * memory))
         self._schema = schema
         self._block = int(min(BLOCK, PILES * memory / (agents + 1)))
+        self._row_bytes = row_bytes(schema)
         self._signed = [schema.classes == 2] * agents + [False]
         self._piles = [Pile() for _ in self._signed]
         self._tickets: list[list[Ticket[Shard]]] = [[] for _ in self._signed]
@@ -105,8 +111,7 @@ class Writer(HoldsRecords):
         order = np.argsort(whose, kind="stable")
         ends = np.searchsorted(whose[order], np.arange(len(self._piles) + 1))
         for k in np.flatnonzero(np.diff(ends)):
-            for rows in _cut(order[ends[k] : ends[k + 1]], X, self._block):
-                self._pile(int(k), X[rows], y[rows])
+            self._pile(int(k), order[ends[k] : ends[k + 1]], X, y)
 
     def streams(self, dealt: Deal) -> Streams:
         """Finish the last blocks."""
@@ -125,13 +130,17 @@ class Writer(HoldsRecords):
         found = [stream for k in numbers if (stream := self._stream(k)) is not None]
         return joined([_some(found[0] if found else None, "train"), *found[1:]])
 
-    def _pile(self, k: int, X: Any, y: Vector) -> None:
-        if self._piles[k].bytes + _bytes(X) > self._block:
-            self._flush(k)
-        pile = self._piles[k]
-        pile.X.append(X)
-        pile.y.append(y)
-        pile.bytes += _bytes(X)
+    def _pile(self, k: int, rows: Indices, X: Any, y: Vector) -> None:
+        """Add some of the rows, a block at a time."""
+        most = max(1, self._block // self._row_bytes)
+        while len(rows):
+            pile = self._piles[k]
+            some, rows = np.split(rows, [most - pile.rows])
+            pile.X.append(X[some])
+            pile.y.append(y[some])
+            pile.rows += len(some)
+            if pile.rows == most:
+                self._flush(k)
 
     def _flush(self, k: int) -> None:
         pile, self._piles[k] = self._piles[k], Pile()
@@ -140,7 +149,8 @@ class Writer(HoldsRecords):
         X: Any = vstack(pile.X, format="csr") if issparse(pile.X[0]) else np.vstack(pile.X)
         shard = Shard(X, np.concatenate(pile.y), self._schema.classes)
         self._counts[k] += np.bincount(shard.codes(), minlength=shard.classes)
-        self._tickets[k].append(self.store.put(_stored(shard, self._signed[k])))
+        size = shard.n * self._row_bytes
+        self._tickets[k].append(self.store.put(_stored(shard, self._signed[k]), size))
 
     def _stream(self, k: int) -> ShardStream | None:
         if not self._tickets[k]:
@@ -164,15 +174,10 @@ def _column_major(X: Matrix) -> Matrix:
     return np.asfortranarray(X) if isinstance(X, np.ndarray) else X
 
 
-def _cut(rows: Indices, X: Matrix, block: int) -> list[Indices]:
-    """Cut rows into pieces of about a block's bytes."""
-    each = _bytes(X) / X.shape[0]
-    return np.array_split(rows, min(len(rows), 1 + int(len(rows) * each / block)))
-
-
-def _bytes(X: Any) -> int:
-    arrays = (X,) if isinstance(X, np.ndarray) else (X.data, X.indices, X.indptr)
-    return sum(int(array.nbytes) for array in arrays)
+def row_bytes(schema: Schema) -> int:
+    """Return the most bytes of an encoded row with its label: 8 for a number, 4 for its place."""
+    entries = len(schema.columns) + 1
+    return 12 * (entries + 1) if schema.is_sparse() else 8 * (schema.dimension + 1)
 
 
 def _some(stream: ShardStream | None, purpose: str) -> ShardStream:

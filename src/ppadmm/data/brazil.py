@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ppadmm.data.adult import unzipped
 from ppadmm.data.schema import Label, Numeric, Schema
 from ppadmm.errors import DataError
 
@@ -67,11 +68,23 @@ def read_brazil(folder: Path) -> Any | None:
 
 
 def _numbers(file: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    lines = unzipped(file).splitlines()
     try:
-        return np.loadtxt(file, ndmin=2)
-    except ValueError:  # its words quote a cell
+        cells = np.loadtxt(lines, ndmin=2, comments=None)
+    except (ValueError, UnicodeDecodeError):
+        cells = np.empty((0, 0))
+    # An empty line would be left out, and all that follow would move.
+    if len(cells) != len(lines):
+        row = next((k for k, line in enumerate(lines, 1) if not _is_record(line)), 1)
         raise DataError(
-            f"Cannot read {str(file)!r}: expected numbers, parted by blanks, in every line."
-        ) from None
-    except (OSError, EOFError) as error:
-        raise DataError(f"Cannot read {str(file)!r}: {error}.") from None
+            f"Cannot read {str(file)!r}: line {row} is not {FEATURES + 1} numbers separated by "
+            "blanks; make the file again."
+        )
+    return cells
+
+
+def _is_record(line: bytes) -> bool:
+    try:
+        return len(line.split()) == len([float(cell) for cell in line.split()]) == FEATURES + 1
+    except ValueError:
+        return False

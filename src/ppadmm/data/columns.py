@@ -5,7 +5,9 @@ Rows are counted from 1, the header not included.
 
 import re
 from collections.abc import Collection
+from decimal import Context, Decimal
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,9 @@ from ppadmm.data.shard import Vector
 from ppadmm.errors import DataError
 
 Mask = NDArray[np.bool_]
+_EXACTLY = Context(prec=400)
+"""More digits than a number of any type has."""
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d{1,4})?", re.ASCII)
 
 
 def column(table: Any, name: str) -> Any:
@@ -62,13 +67,42 @@ def has_decimal_comma(text: str) -> bool:
     return bool(re.fullmatch(r"[-+]?(\d+|\d{1,3}(\.\d{3})+),\d+", text))
 
 
+def spelt(value: bool | float | Decimal) -> str:
+    """Return a number as text, the same for equal numbers of every type: 1, 1.0 and 1.00 are "1".
+
+    Truth values are "true" and "false".
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    if not exact.is_finite():
+        return str(float(value))
+    return format(_EXACTLY.normalize(exact), "f") if exact else "0"
+
+
+def number_of(text: str) -> str | None:
+    """Return how `spelt` writes the number that a text is, None where it is none of usual size."""
+    if not _NUMBER.fullmatch(text):
+        return None
+    exact = Decimal(text)
+    return spelt(exact) if abs(exact.adjusted()) < 350 else None
+
+
+def distinct(cells: Any) -> tuple[list[Any], NDArray[np.int64]]:
+    """Return the different values and the place of each cell among them; nulls come last."""
+    coded = cells.dictionary_encode()
+    values = coded.dictionary.to_pylist()
+    return values, np.asarray(pc.fill_null(coded.indices, len(values)), dtype=np.int64)
+
+
+def whole(text: Any) -> Any:
+    """Return texts such as "1.0" without their decimals."""
+    return pc.replace_substring_regex(text, r"^(-?\d+)\.0+$", r"\1")
+
+
 def texts(cells: Any, missing: Collection[str]) -> tuple[Any, Mask]:
-    """Return the cells as text and where they are present; 1.0 reads "1"."""
-    text = cells
-    if not is_text(cells.type):
-        text = pc.cast(cells, pa.string())
-    if pa.types.is_floating(cells.type):
-        text = pc.replace_substring_regex(text, r"\.0$", "")
+    """Return the cells as text and where they are present; numbers as `spelt`."""
+    text = cells if is_text(cells.type) else _spelt(cells)
     absent = pc.or_(pc.is_null(text), pc.fill_null(_among(text, missing), False))
     return text, ~mask(absent)
 
@@ -81,7 +115,7 @@ def numbers(cells: Any, name: str, missing: Collection[str]) -> tuple[Vector, Ma
     present = present & ~_marked(values, missing)
     bad = present & ~np.isfinite(values)
     if bad.any():
-        raise not_a_number(name, int(np.argmax(bad)), str(values[np.argmax(bad)]))
+        raise not_a_number(name, int(np.argmax(bad)))
     return np.where(present, values, 0.0), present
 
 
@@ -90,11 +124,11 @@ def mask(array: Any) -> Mask:
     return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.bool_)
 
 
-def not_a_number(name: str, row: int, value: str) -> DataError:
+def not_a_number(name: str, row: int) -> DataError:
     """Error for cell `row` (from 0) of a numeric column."""
     return DataError(
-        f"Column {name!r}, row {row + 1}: expected a finite number, got {value!r}; "
-        "correct the cell, leave it empty, or list the value under the schema's missing markers."
+        f"Column {name!r}, row {row + 1}: expected a finite number; correct the cell, leave it "
+        "empty, or list it under the schema's missing markers."
     )
 
 
@@ -112,7 +146,17 @@ def _among(text: Any, values: Collection[str]) -> Any:
     return pc.is_in(text, value_set=pa.array(list(values), pa.string()))
 
 
+def _spelt(cells: Any) -> Any:
+    if not (pa.types.is_floating(cells.type) or pa.types.is_decimal(cells.type)):
+        return pc.cast(cells, pa.string())
+    values, at = distinct(cells)
+    return pa.array([*map(spelt, values), None], pa.string()).take(pa.array(at))
+
+
 def _parsed(cells: Any, name: str, missing: Collection[str]) -> tuple[Vector, Mask]:
+    if pa.types.is_decimal(cells.type):
+        # Arrow's own conversion depends in the last bit on the scale, hence on other cells.
+        cells = pc.cast(cells, pa.string())
     if is_text(cells.type):
         text, present = texts(cells, missing)
         return _cast(pc.if_else(pa.array(present), text, pa.scalar("0")), name), present
@@ -126,16 +170,21 @@ def _cast(text: Any, name: str) -> Vector:
     try:
         values: Vector = pc.cast(text, pa.float64()).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid:
-        row, value = next((i, v) for i, v in enumerate(text.to_pylist()) if not parses(v))
-        raise not_a_number(name, row, value) from None
+        row = next(i for i, value in enumerate(text.to_pylist()) if not parses(value))
+        raise not_a_number(name, row) from None
     return values
 
 
 def _marked(values: Vector, missing: Collection[str]) -> Mask:
     """Where a number equals a missing marker such as "-9" (or "nan")."""
-    markers = np.array([float(m) for m in missing if parses(m)])
+    markers = _numbers_among(tuple(missing))
     marked: Mask = np.isin(values, markers)
     return marked | np.isnan(values) if np.isnan(markers).any() else marked
+
+
+@lru_cache(maxsize=32)
+def _numbers_among(markers: tuple[str, ...]) -> Vector:
+    return np.array([float(marker) for marker in markers if parses(marker)])
 
 
 def _wrong_column(name: str, found: int, names: list[str]) -> str:

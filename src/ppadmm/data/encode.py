@@ -4,17 +4,16 @@ Guarantee: row i of every result depends on record i and on the (public) argumen
 changing one record changes one row.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, cast
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ppadmm.data.coded import Coded
-from ppadmm.data.columns import Mask, mask, texts
+from ppadmm.data.columns import Mask
+from ppadmm.data.matching import MISSING, UNKNOWN, name_codes
 from ppadmm.data.shard import Matrix, Plain, Vector, as_matrix, check_finite, row_norms, scale_rows
 from ppadmm.errors import DataError
 
@@ -74,33 +73,33 @@ def category_codes(
     cells: Any, name: str, categories: tuple[str, ...], missing: Collection[str]
 ) -> tuple[NDArray[np.int64], Mask]:
     """Return the position of each cell among `categories` and where it is present."""
-    text, present = texts(cells, missing)
-    found = pc.index_in(text, value_set=pa.array(categories, pa.string()))
-    unknown = present & ~mask(pc.is_valid(found))
-    if unknown.any():
-        row = int(np.argmax(unknown))
+    codes = name_codes(cells, f"Column {name!r}", categories, missing)
+    if (codes == UNKNOWN).any():
+        row = int(np.argmax(codes == UNKNOWN)) + 1
         raise DataError(
-            f"Column {name!r}, row {row + 1}: {text[row].as_py()!r} is not among the categories; "
-            "add it to the schema's categories or list it under its missing markers."
+            f"Column {name!r}, row {row} is not among the categories; correct it, add it to the "
+            "schema's categories or list it under its missing markers."
         )
-    codes = np.asarray(pc.fill_null(found, 0), dtype=np.int64)
-    return np.where(present, codes, 0), present
+    return np.maximum(codes, 0), codes != MISSING
 
 
 def label_codes(
-    cells: Any, name: str, classes: tuple[str, ...], missing: Collection[str]
+    cells: Any,
+    name: str,
+    classes: tuple[str, ...],
+    missing: Collection[str],
+    alike: Sequence[int] = (),
 ) -> NDArray[np.int64]:
     """Return the place of each label among `classes` (n,); any other, or none, is refused."""
-    text, present = texts(cells, missing)
-    found = pc.index_in(text, value_set=pa.array(classes, pa.string()))
-    unknown = ~(present & mask(pc.is_valid(found)))
-    if unknown.any():
-        row = int(np.argmax(unknown))
+    codes = name_codes(cells, f"Label {name!r}", classes, missing, alike)
+    if (codes < 0).any():
+        row = int(np.argmax(codes < 0))
+        what = "is missing" if codes[row] == MISSING else "is not one of the classes"
         raise DataError(
-            f"Label {name!r}, row {row + 1}: {text[row].as_py()!r} is not one of the classes; "
-            "correct it, remove the record, or add it to the schema's label."
+            f"Label {name!r}, row {row + 1} {what}; correct it, remove the record, or add it to "
+            "the schema's label."
         )
-    return np.asarray(found, dtype=np.int64)
+    return codes
 
 
 def assemble(places: NDArray[np.int64], values: Vector, d: int, sparse: bool) -> Matrix:

@@ -15,13 +15,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ppadmm.data.multiset import WIDTH, Multiset
 from ppadmm.data.named import Dataset
-from ppadmm.data.stamp import Stamp
 from ppadmm.data.stream import StreamedData
 from ppadmm.data.tables import is_csv
 from ppadmm.records import HoldsRecords
@@ -81,7 +79,7 @@ def fingerprint(data: Dataset | StreamedData) -> Fingerprint:
     if data.table is None:
         return matrix_fingerprint(data.X, data.y.tolist())
     if data.origin is not None and is_csv(data.origin.path):
-        return table_fingerprint(_cells(data.origin))
+        data.origin.require_same()
     return table_fingerprint([data.table])
 
 
@@ -267,20 +265,6 @@ def _streamed(data: StreamedData) -> Iterator[Any]:
         for file in group.files:
             for _, table in file.batches([name.strip() for name in file.names], BATCH_ROWS):
                 yield table
-
-
-def _cells(origin: Stamp) -> Iterator[Any]:
-    """Read a CSV file again, every cell as bytes."""
-    origin.require_same()
-    with pa.csv.open_csv(origin.path) as reader:
-        names = reader.schema.names
-    convert = pa.csv.ConvertOptions(
-        column_types=dict.fromkeys(names, pa.binary()), null_values=[], strings_can_be_null=False
-    )
-    with pa.csv.open_csv(origin.path, convert_options=convert) as reader:
-        for batch in reader:
-            yield pa.table(batch.columns, names=names)
-    origin.require_same()
 
 
 def _array(labels: Sequence[Any]) -> Any:

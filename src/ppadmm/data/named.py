@@ -3,16 +3,17 @@
 import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ppadmm import checks
 from ppadmm.data import adult, brazil, synthetic, us
 from ppadmm.data.draft import draft_schema
-from ppadmm.data.schema import Categorical, Schema
+from ppadmm.data.schema import Schema
 from ppadmm.data.shard import Matrix, Vector
 from ppadmm.data.stamp import Stamp
-from ppadmm.data.tables import SUFFIXES, as_table, read_table
+from ppadmm.data.tables import SUFFIXES, as_table, is_csv, read_table
 from ppadmm.errors import DataError, InputError
 from ppadmm.records import HoldsRecords
 
@@ -171,7 +172,7 @@ def load(
         return _load_named(str(data), data_dir, schema)
     drop = {*drop, holder} if holder is not None else drop
     if isinstance(data, str | Path):
-        return _load_file(Path(data), label, schema, drop, holder)
+        return _load_file(Path(data), label, schema, drop)
     _require_label("the data frame", label, schema)
     return _dataset(FRAME, as_table(data), label, schema, drop)
 
@@ -196,11 +197,7 @@ def _find(source: Source, data_dir: str | Path | None) -> Any:
 
 
 def _load_file(
-    path: Path,
-    label: str | None,
-    schema: Schema | None,
-    drop: Collection[str],
-    holder: str | None,
+    path: Path, label: str | None, schema: Schema | None, drop: Collection[str]
 ) -> Dataset:
     if not path.name.lower().endswith(SUFFIXES) and not path.exists():
         raise DataError(
@@ -209,24 +206,24 @@ def _load_file(
         )
     _require_label(repr(str(path)), label, schema)
     stamp = Stamp.of(path) if path.exists() else None
-    table = _read(path, schema, [holder] if holder is not None else [])
-    return replace(_dataset(path.name, table, label, schema, drop), origin=stamp)
-
-
-def _read(path: Path, schema: Schema | None, text: list[str]) -> Any:
-    if schema is None:
-        return read_table(path, text=text)
-    groups = [c.name for c in (*schema.columns, *schema.agents) if isinstance(c, Categorical)]
-    return read_table(path, missing=schema.missing, text=groups + text)
+    # As the cells are: which of them are missing is for the schema to say, cell by cell.
+    table = read_table(path, missing=())
+    draft = partial(draft_schema, infer=is_csv(path))
+    return replace(_dataset(path.name, table, label, schema, drop, draft), origin=stamp)
 
 
 def _dataset(
-    name: str, table: Any, label: str | None, schema: Schema | None, drop: Collection[str]
+    name: str,
+    table: Any,
+    label: str | None,
+    schema: Schema | None,
+    drop: Collection[str],
+    draft: Callable[..., Schema] = draft_schema,
 ) -> Dataset:
     """Encode with the schema, or with one drafted from the records."""
     if table.num_rows == 0:
         raise DataError(f"The {name} holds no records.")
-    schema = schema or draft_schema(table, str(label), drop=drop)
+    schema = schema or draft(table, str(label), drop=drop)
     X, y = schema.encode_coded(table), schema.encode_label(table)
     return Dataset(name, X, y, schema, max(1, len(y) * 4 // 5), table)
 

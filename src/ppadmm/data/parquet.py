@@ -4,7 +4,7 @@ The names of columns, the numbers of rows and the dates of the files are looked 
 that is not the same when it has been read as it was then is refused.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +13,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 
-from ppadmm.data.columns import column
+from ppadmm.data.columns import column, is_number, is_text
 from ppadmm.data.stamp import Stamp
 from ppadmm.errors import DataError
 
 SUFFIXES = (".parquet", ".pq")
 PAGE = 2**20
 """Bytes of a page, the piece of a column that is decoded at once, as most writers make them."""
+LENGTH = 4
+"""Bytes of the length of a text."""
 READ_AHEAD = 2**16
 """Bytes of a column that are read from disk at once."""
 
@@ -31,6 +33,7 @@ class ParquetFile:
     path: Path
     rows: int
     names: tuple[str, ...]
+    types: tuple[Any, ...]
     stamp: Stamp
 
     @classmethod
@@ -39,8 +42,8 @@ class ParquetFile:
         with _named(path):
             stamp = Stamp.of(path)
             footer = pa.parquet.read_metadata(path)
-            names = tuple(footer.schema.to_arrow_schema().names)
-        return cls(path, footer.num_rows, names, stamp)
+            schema = footer.schema.to_arrow_schema()
+        return cls(path, footer.num_rows, tuple(schema.names), tuple(schema.types), stamp)
 
     def require(self, columns: Iterable[str]) -> None:
         """Refuse a file in which a column is missing or there twice."""
@@ -49,18 +52,14 @@ class ParquetFile:
             with placed(self):
                 column(empty, name)
 
-    def page_bytes(self, columns: Iterable[str]) -> int:
-        """Return about how much a reader of these columns holds: a page of each of them."""
-        wanted = set(columns)
-        with _named(self.path):
-            footer = pa.parquet.read_metadata(self.path)
-        places = [j for j, name in enumerate(footer.schema.names) if name.strip() in wanted]
-        groups = map(footer.row_group, range(footer.num_row_groups))
-        sizes = [
-            sum(min(PAGE, group.column(j).total_uncompressed_size) for j in places)
-            for group in groups
-        ]
-        return max(sizes, default=0)
+    def page_bytes(self, widths: Mapping[str, int]) -> int:
+        """Return about how much a reader holds: a page of each of the columns in `widths`.
+
+        `widths` says how long a text of a column is at most. The footer knows the pages better,
+        but what it knows depends on the records, and what follows from this must not.
+        """
+        kinds = {name.strip(): type_ for name, type_ in zip(self.names, self.types, strict=True)}
+        return sum(min(PAGE, self.rows * _width(kinds[name], widths[name])) for name in widths)
 
     def batches(self, columns: Iterable[str], rows: int) -> Iterator[tuple[int, Any]]:
         """Yield (first row, counted from 0; table of ≤ `rows` rows with these columns)."""
@@ -139,15 +138,27 @@ def _read(path: Path, names: list[str], rows: int) -> Iterator[Any]:
 
 
 def _joined(batches: Iterable[Any], rows: int) -> Iterator[Any]:
-    """Put small batches together: row groups may be of any size."""
+    """Cut tables of exactly `rows` rows: who wrote the file chose row groups by its records."""
     held: list[Any] = []
+    missing = rows
     for batch in batches:
-        if held and sum(map(len, held)) + len(batch) > rows:
-            yield pa.Table.from_batches(held)
-            held = []
-        held.append(batch)
+        start = 0
+        while len(batch) - start >= missing:
+            yield pa.Table.from_batches([*held, batch.slice(start, missing)])
+            held, start, missing = [], start + missing, rows
+        if start < len(batch):
+            held.append(batch.slice(start))
+            missing -= len(batch) - start
     if held:
         yield pa.Table.from_batches(held)
+
+
+def _width(type_: Any, text: int) -> int:
+    """Return the most bytes of a cell."""
+    kind = type_.value_type if pa.types.is_dictionary(type_) else type_
+    if is_text(kind):
+        return LENGTH + text
+    return max(1, kind.bit_width // 8) if is_number(kind) else PAGE
 
 
 def _files(entry: Path) -> tuple[ParquetFile, ...]:

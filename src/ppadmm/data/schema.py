@@ -70,6 +70,8 @@ class Numeric:
                 f"Column {self.name!r}: unknown scale {self.scale!r}; choose linear, log or signed."
             )
 
+    width = 1
+
     @property
     def features(self) -> tuple[str, ...]:
         """The one feature's name."""
@@ -93,6 +95,11 @@ class Categorical:
         _check_name(self.name)
         categories = _strings(f"Column {self.name!r}: categories", self.categories)
         object.__setattr__(self, "categories", categories)
+
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return len(self.categories)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -133,9 +140,11 @@ class Label:
 
     def encode(self, cells: Any, missing: tuple[str, ...]) -> Vector:
         """Return y (n,) in {−1, +1}."""
-        texts = self.negative + self.positive
-        codes = label_codes(cells, self.name, texts, missing)
-        return np.where(codes < len(self.negative), -1.0, 1.0)
+        texts, signs = self.negative + self.positive, [-1] * len(self.negative)
+        signs += [1] * len(self.positive)
+        return np.array(signs, dtype=np.float64)[
+            label_codes(cells, self.name, texts, missing, alike=signs)
+        ]
 
 
 @dataclass(frozen=True)
@@ -216,7 +225,7 @@ class Schema:
     @property
     def dimension(self) -> int:
         """Number of features d, the intercept included."""
-        return len(self.feature_names)
+        return sum(c.width for c in self.columns) + 1
 
     def public_values(self, name: str) -> tuple[str, ...] | None:
         """Return the public list of a column's values, or None where the schema has none."""
@@ -240,7 +249,7 @@ class Schema:
         arrow = as_table(table)
         slots = [c.slot(arrow, self.missing) for c in self.layout]
         ones = np.ones(arrow.num_rows)
-        starts = np.cumsum([0] + [len(c.features) for c in self.layout])
+        starts = np.cumsum([0] + [c.width for c in self.layout])
         places = np.column_stack([p for p, _ in slots] + [np.zeros(len(ones), dtype=np.int64)])
         values = np.column_stack([v for _, v in slots] + [ones])
         as_csr = self.is_sparse() if sparse == "auto" else sparse
@@ -252,7 +261,7 @@ class Schema:
         n, d, layout = arrow.num_rows, self.dimension, self.layout
         slots = [c.slot(arrow, self.missing) for c in layout]
         numeric = [value for c, (_, value) in zip(layout, slots, strict=True) if _is_numeric(c)]
-        starts = np.cumsum([0] + [len(c.features) for c in layout])
+        starts = np.cumsum([0] + [c.width for c in layout])
         codes = [
             np.where(value > 0.0, place + start, d)
             for c, (place, value), start in zip(layout, slots, starts, strict=False)

@@ -139,7 +139,8 @@ def _check_codes(X: Coded) -> None:
         if _beyond(codes, end, X.d).any():
             raise DataError(
                 f"Expected codes of group {group} between {end} and {X.d - 2}, or {X.d} for none, "
-                f"got another in row {int(np.argmax(_beyond(codes, end, X.d)))}."
+                f"got another in row {int(np.argmax(_beyond(codes, end, X.d)))}; list "
+                "the groups in the order of their features."
             )
         end = int(some.max()) + 1 if len(some) else end
 

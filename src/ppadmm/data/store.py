@@ -61,12 +61,16 @@ class Store(HoldsRecords):
         self._end = 0
         self._lock = Lock()
 
-    def put(self, value: T) -> Ticket[T]:
-        """Store a value; its arrays must not change any more."""
+    def put(self, value: T, size: int | None = None) -> Ticket[T]:
+        """Store a value; its arrays must not change any more.
+
+        `size` is the most bytes that its arrays may take, where that is public and their own size
+        is not: which values stay in memory follows from it, hence the order of a stream.
+        """
         arrays: list[memoryview] = []
         with moving_records():
             rest = pickle.dumps(value, protocol=5, buffer_callback=lambda a: arrays.append(a.raw()))
-        size = sum(array.nbytes for array in arrays)
+        size = sum(array.nbytes for array in arrays) if size is None else size
         if size <= self._room:
             self._room -= size
             return Kept(value)

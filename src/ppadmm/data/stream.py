@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ppadmm.data.blocks import ShardStream, Streams, Writer
 from ppadmm.data.dealing import Dealer, Labels, labels
-from ppadmm.data.parquet import Group, ParquetFile, find_groups, placed
+from ppadmm.data.parquet import PAGE, Group, ParquetFile, find_groups, placed
 from ppadmm.data.partition import (
     Deal,
     Partition,
@@ -175,13 +175,24 @@ def open_stream(path: str, schema: Schema | None, memory: int | None = None) -> 
     files = [file for group in groups for file in group.files]
     for file in files:
         file.require(needed)
-    pages = max(file.page_bytes(needed) for file in files)
+    pages = max(file.page_bytes(_widths(schema)) for file in files)
     if cap < LEAST_MEMORY + pages:
         raise InputError(
             f"Expected memory of at least {LEAST_MEMORY + pages:,} bytes to stream {path!r}, "
             f"{pages:,} of them for one page of each of its {len(needed)} columns, got {cap:,}."
         )
     return StreamedData(path, groups, schema, cap, pages)
+
+
+def _widths(schema: Schema) -> dict[str, int]:
+    """Return how many bytes a text of each column takes at most, as far as the schema knows."""
+
+    def longest(texts: Sequence[str]) -> int:
+        return max(len(text.encode()) for text in (*texts, *schema.missing))
+
+    listed = {c.name: schema.public_values(c.name) for c in schema.columns}
+    widths = {name: longest(values) if values else PAGE for name, values in listed.items()}
+    return widths | {schema.label.name: longest(schema.label.names)}
 
 
 def batch_rows(schema: Schema, memory: int) -> int:

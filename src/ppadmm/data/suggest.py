@@ -6,7 +6,6 @@ to be shared. The suggestion is not public all the same: it comes from the recor
 
 import json
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,18 +24,29 @@ from ppadmm.data.columns import (
     numbers,
     parses,
     texts,
+    whole,
 )
-from ppadmm.data.draft import FEWEST_NUMBERS, draft_label
+from ppadmm.data.draft import (
+    FEWEST_NUMBERS,
+    draft_label,
+    inferred,
+    is_called_identifier,
+    is_numeric,
+    words_of,
+)
 from ppadmm.data.schema import MISSING, Categorical, Column, Numeric, spelt, toml_table
 from ppadmm.data.shard import Vector
-from ppadmm.data.tables import as_table, read_table
+from ppadmm.data.tables import as_table, is_csv, read_table
 from ppadmm.errors import DataError, InputError
 
 MOST_CATEGORIES, MOST_CODES, FEWEST_RECORDS = 50, 10, 20
 _MARKERS = ("NA", "N/A", "n/a", "na", "#N/A", "NaN", "nan", "NULL", "Null", "null")
 _MARKERS_OF_NUMBERS = ("None", "none", "-", "--", ".", "missing", "unknown")
 _CODES = (-1, -7, -8, -9, -99, -999, -9999, 99, 999, 9999, 99_999, 999_999)
-_IDENTIFIERS = ("id", "key", "index", "number", "nr", "no", "uuid", "ssn")
+_KEYS = {"id", "key", "index", "number", "nr", "no", "uuid", "ssn"}
+_CALLED_SO = (
+    "looks like an identifier, by its name; if it holds public codes, list them as categories"
+)
 
 _HEAD = """\
 # A draft of a schema for {source}: read it, correct it, confirm it.
@@ -75,30 +85,39 @@ def suggest_schema(source: str | Path, label: str | None = None) -> str:
     Guarantee: none, until a person has replaced what was read off the records.
     """
     path = Path(source)
-    table = read_table(path)
+    table = read_table(path, missing=())
     missing = (*MISSING, *_markers(table))
-    if len(missing) > len(MISSING):
-        table = read_table(path, missing=missing)
-    return suggest_toml(table, label, path.name, missing)
+    typed = inferred(table, missing) if is_csv(path) else table
+    return suggest_toml(table, label, path.name, missing, typed)
 
 
 def suggest_toml(
-    table: object, label: str | None, source: str, missing: tuple[str, ...] = MISSING
+    table: object,
+    label: str | None,
+    source: str,
+    missing: tuple[str, ...] = MISSING,
+    typed: object = None,
 ) -> str:
-    """As `suggest_schema`, for a table that has been read, with its missing markers."""
+    """As `suggest_schema`, for a table that has been read, with its missing markers.
+
+    `typed` is the same table with numbers and dates where all cells of a column are such texts.
+    """
     arrow = as_table(table)
+    kinds = arrow if typed is None else as_table(typed)
     if label is None:
         raise InputError(_which_label(arrow, source, missing))
+    cells_of(arrow, label)  # refuses a column that is not there
+    numeric = is_numeric(kinds, label)
     lines = [
         _HEAD.format(source=spelt(source)),
         "confirmed = false  # true, once everything below is public knowledge\n",
         f"# Cells that count as missing{_found(missing)}; they encode as zero.",
         f"missing = {spelt(list(missing))}\n",
         "# What to predict: the texts of each class.",
-        *toml_table("[label]", draft_label(cells_of(arrow, label), label, missing))[1:],
+        *toml_table("[label]", draft_label(cells_of(arrow, label), label, missing, numeric))[1:],
     ]
     names = [name for name in arrow.column_names if name != label]
-    suggestions = {name: _suggest(arrow, name, missing) for name in names}
+    suggestions = {name: _suggest(arrow, kinds, name, missing) for name in names}
     if not any(s.column for s in suggestions.values()):
         why = "; ".join(f"{name!r}: {s.remarks[0]}" for name, s in suggestions.items())
         because = f" ({why})" if why else ""
@@ -123,16 +142,15 @@ def _left_out(suggestions: dict[str, _Suggestion]) -> list[str]:
     return ["", "# Left out:", *(f"# - {spelt(name)}: {why}" for name, why in left.items())]
 
 
-def _suggest(table: Any, name: str, missing: tuple[str, ...]) -> _Suggestion:
+def _suggest(table: Any, kinds: Any, name: str, missing: tuple[str, ...]) -> _Suggestion:
     if (many := table.column_names.count(name)) > 1:
         return _Suggestion(None, (f"{many} columns have this name; rename them",))
-    type_ = decoded(table.column(name).chunk(0)).type
+    type_ = decoded(kinds.column(name).chunk(0)).type
     if pa.types.is_boolean(type_):
         return _Suggestion(Categorical(name, ("false", "true")))
     if not (is_text(type_) or is_number(type_) or pa.types.is_null(type_)):
         return _Suggestion(None, (f"it holds {type_}; make it numbers or categories first",))
-    cells = cells_of(table, name)
-    text, present = texts(cells, missing)
+    text, present = texts(cells_of(table, name), missing)
     values = pc.unique(text.filter(pa.array(present))).to_pylist()
     if len(values) < 2:
         why = "the same value in every record" if values else "it holds no values"
@@ -140,7 +158,7 @@ def _suggest(table: Any, name: str, missing: tuple[str, ...]) -> _Suggestion:
     everywhere = len(values) == present.sum() >= FEWEST_RECORDS
     if is_text(type_) and not (len(values) > MOST_CODES and all(map(parses, values))):
         return _suggest_categories(name, values, everywhere)
-    return _suggest_bounds(cells, name, missing, everywhere)
+    return _suggest_bounds(cells_of(kinds, name), name, missing, values)
 
 
 def _suggest_categories(name: str, values: list[str], everywhere: bool) -> _Suggestion:
@@ -153,6 +171,8 @@ def _suggest_categories(name: str, values: list[str], everywhere: bool) -> _Sugg
         return _Suggestion(None, (why,))
     if everywhere:
         return _Suggestion(None, ("another text in every record: an identifier or a free text",))
+    if is_called_identifier(name):
+        return _Suggestion(None, (_CALLED_SO,))
     if len(values) > MOST_CATEGORIES:
         why = f"more than {MOST_CATEGORIES} different texts; group them into a few categories first"
         return _Suggestion(None, (why,))
@@ -161,25 +181,25 @@ def _suggest_categories(name: str, values: list[str], everywhere: bool) -> _Sugg
 
 
 def _suggest_bounds(
-    cells: Any, name: str, missing: tuple[str, ...], everywhere: bool
+    cells: Any, name: str, missing: tuple[str, ...], texts_seen: list[str]
 ) -> _Suggestion:
     values, present = numbers(cells, name, missing)
     values = values[present]
     seen = np.unique(values)
-    whole = bool((seen == np.round(seen)).all())
-    if everywhere and whole and _looks_like_a_key(name, seen):
-        return _Suggestion(None, ("another whole number in every record: an identifier",))
+    all_whole = bool((seen == np.round(seen)).all())
+    if all_whole and (why := _identifies(name, seen, len(values))):
+        return _Suggestion(None, (why,))
     apart = _stands_apart(seen)
     values, seen = values[values != apart], seen[seen != apart]
-    few = whole and len(seen) <= MOST_CODES
+    few = all_whole and len(seen) <= MOST_CODES
     low, high = (float(seen[0]), float(seen[-1])) if few else round_out(seen[0], seen[-1])
     remarks = {
         "Read off the records, not public until confirmed.": few,
         "Rounded outwards from the records, not public until confirmed.": not few,
-        _may_be_codes(seen): few and bool(set(seen) - {0.0, 1.0}),
+        _may_be_codes(texts_seen, seen): few and bool(set(seen) - {0.0, 1.0}),
         _may_be_missing(apart): apart is not None,
-        "Another value in every record: if it is an identifier, remove the column.": everywhere
-        and whole,
+        "Another value in every record: if it is an identifier, remove the column.": all_whole
+        and _once_each(seen, len(values)),
         'Most values are far below the highest: perhaps add scale = "log".': _has_long_tail(
             values - low
         ),
@@ -188,9 +208,14 @@ def _suggest_bounds(
     return _Suggestion(Numeric(name, low, high), applying)
 
 
-def _may_be_codes(seen: Vector) -> str:
-    codes = spelt([f"{value:.0f}" for value in seen[:MOST_CODES]])
-    return f"If these are codes, write in place of low and high: categories = {codes}"
+def _may_be_codes(texts_seen: list[str], seen: Vector) -> str:
+    """Spell codes as the file does, since it is texts that are compared: 01 stays 01."""
+    if len(seen) > MOST_CODES:
+        return ""
+    spelt_so = set(whole(pa.array(texts_seen, pa.string())).to_pylist())
+    codes = [code for code in spelt_so if float(code) in seen]
+    codes.sort(key=lambda code: (float(code), code))
+    return f"If these are codes, write in place of low and high: categories = {spelt(codes)}"
 
 
 def _may_be_missing(value: float | None) -> str:
@@ -220,10 +245,20 @@ def _tidy(x: float) -> float:
     return float(f"{x:.12g}")
 
 
-def _looks_like_a_key(name: str, seen: Vector) -> bool:
-    words = re.findall(r"[^\W_]+", name.lower())
+def _identifies(name: str, seen: Vector, records: int) -> str | None:
+    """Say why whole numbers are an identifier, even one that repeats; None if they are not."""
     in_a_row = seen[-1] - seen[0] == len(seen) - 1
-    return in_a_row or bool(set(words) & set(_IDENTIFIERS))
+    if _once_each(seen, records) and (in_a_row or set(words_of(name)) & _KEYS):
+        return "another whole number in every record: an identifier"
+    if is_called_identifier(name):
+        return _CALLED_SO
+    if in_a_row and FEWEST_RECORDS <= records < 2 * len(seen):
+        return "looks like an identifier: numbers in a row, most of them in one record or two"
+    return None
+
+
+def _once_each(seen: Vector, records: int) -> bool:
+    return len(seen) == records >= FEWEST_RECORDS
 
 
 def _stands_apart(seen: Vector) -> float | None:
@@ -261,6 +296,8 @@ def _markers_of(chunks: Any) -> set[str]:
         return set()
     values = {value.strip() for value in pc.unique(cells).to_pylist() if value is not None}
     sure, perhaps = values & set(_MARKERS), values & set(_MARKERS_OF_NUMBERS)
+    if not perhaps:
+        return sure
     rest = values - sure - perhaps - set(MISSING)
     return sure | perhaps if rest and all(map(parses, rest)) else sure
 

@@ -1,45 +1,36 @@
-"""Files and data frames as Arrow tables."""
+"""Files and data frames as Arrow tables; no cell changes how another is read."""
 
 from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
 from functools import partial
+from numbers import Number
 from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet
 
+from ppadmm.data.csv_file import read_csv
 from ppadmm.errors import DataError
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet", ".pq")
 
 
-def read_table(
-    path: str | Path, *, missing: Iterable[str] = ("", "?"), text: Iterable[str] = ()
-) -> Any:
+def read_table(path: str | Path, *, missing: Iterable[str] = ("", "?")) -> Any:
     """Read a .csv, .csv.gz, .parquet or .pq file as a `pyarrow.Table` with ≥ 1 record.
 
-    In CSV, cells equal to a marker in `missing` are null, and columns named in `text` are never
-    taken for numbers ("01" stays "01").
+    In CSV every cell is a text, and null where it equals a marker in `missing`: what is a number is
+    for a schema to say. Parquet has types of its own.
     """
     path = Path(path)
     kind = _kind(path)
     _check_file(path)
-    try:
-        table = _read_csv(path, missing, text) if kind == "csv" else pa.parquet.read_table(path)
-        names = [name.strip() for name in table.column_names]
-    except UnicodeDecodeError:
-        raise DataError(_not_utf8(path)) from None
-    except (pa.ArrowException, OSError, EOFError) as error:
-        reason = str(error).strip().splitlines()[0].rstrip(".")
-        hint = _hint(path, reason) if kind == "csv" else ""
-        raise DataError(f"Cannot read {str(path)!r} as {kind}: {reason}{hint}.") from None
+    table = read_csv(path, missing) if kind == "csv" else _read_parquet(path)
     if table.num_rows == 0:
         raise DataError(f"The file {str(path)!r} holds no records.")
-    if kind == "csv":
-        _check_columns(path, table)
-    return table.rename_columns(names)
+    return table
 
 
 def as_table(frame: object) -> Any:
@@ -47,16 +38,18 @@ def as_table(frame: object) -> Any:
 
     Categories become their values, truth values the texts true and false. pandas writes a missing
     number as NaN, so NaN from pandas is missing; from anywhere else NaN stays NaN, which the
-    encoder refuses.
+    encoder refuses. A column that mixes numbers, texts and truth values is refused.
     """
     if isinstance(frame, pa.Table):
         return frame
     convert = _converter(frame)
+    for name, cells in _columns(frame):
+        _refuse_mixed(name, cells)
     try:
         return convert(frame)
-    except (pa.ArrowException, ValueError, TypeError) as error:
-        reason = "; ".join(str(part).rstrip(".") for part in error.args)
-        raise DataError(f"Cannot turn the data into a table: {reason}.") from None
+    except (pa.ArrowException, ValueError, TypeError, OverflowError):
+        # Not in Arrow's words: they quote a cell.
+        raise DataError(f"Cannot turn the data into a table: {_why(frame)}.") from None
 
 
 def _converter(frame: object) -> Callable[[Any], Any]:
@@ -75,6 +68,78 @@ def _converter(frame: object) -> Callable[[Any], Any]:
         "Expected a pandas or polars frame, a dict of columns or a pyarrow table, "
         f"got {type(frame).__name__}."
     )
+
+
+def _columns(frame: Any) -> list[tuple[Any, Any]]:
+    """Return the columns of a frame or a dict with their names."""
+    return list(frame.items()) if hasattr(frame, "items") else []
+
+
+def _refuse_mixed(name: object, cells: Any) -> None:
+    """Arrow turns True into 1 where a number stands in the same column, and not otherwise."""
+    dtype = getattr(cells, "dtype", None)
+    if str(dtype) == "category":
+        dtype = cells.cat.categories.dtype
+    if not isinstance(cells, list | tuple) and str(dtype) != "object":
+        return
+    if found := mixed(cells, nan_is_missing=dtype is not None):
+        raise DataError(f"Cannot turn the data into a table: column {name!r} {found}.")
+
+
+def mixed(cells: Iterable[Any], *, nan_is_missing: bool = False, first: int = 1) -> str | None:
+    """Say where cells are not all numbers, all texts or all truth values; None if they are.
+
+    Records are counted from `first`.
+    """
+    if len(_kinds(cells)) < 2:
+        return None
+    if nan_is_missing:
+        cells = [None if isinstance(cell, float) and cell != cell else cell for cell in cells]
+    rows = [_kind_of(type(cell)) for cell in cells]
+    one = next(filter(None, rows))
+    row = next((i for i, kind in enumerate(rows) if kind not in (None, one)), None)
+    if row is None:
+        return None
+    return (
+        f"mixes {one} and {rows[row]} (row {row + first} is the first of another kind); make them "
+        "one kind"
+    )
+
+
+def _kinds(cells: Iterable[Any]) -> set[str | None]:
+    return {_kind_of(type_) for type_ in set(map(type, cells))} - {None}
+
+
+def _kind_of(type_: type) -> str | None:
+    if type_.__name__ in ("NoneType", "NAType", "NaTType"):
+        return None
+    if issubclass(type_, bool | np.bool_):
+        return "truth values"
+    if issubclass(type_, Number | Decimal | np.number):
+        return "numbers"
+    return "texts" if issubclass(type_, str) else f"cells of type {type_.__name__}"
+
+
+def _why(frame: Any) -> str:
+    """Say which column cannot be turned into an Arrow array, and quote no cell."""
+    names = [name for name, _ in _columns(frame)]
+    if twice := [name for name in names if names.count(name) > 1]:
+        return f"Duplicate column names found: {twice[0]!r}; rename one"
+    for name, cells in _columns(frame):
+        try:
+            pa.array(cells)
+        except (pa.ArrowException, ValueError, TypeError, OverflowError):
+            return f"column {name!r} holds what is neither numbers nor texts, or numbers too large"
+    return "every column must be a list of as many cells as the others"
+
+
+def _read_parquet(path: Path) -> Any:
+    try:
+        table = pa.parquet.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).strip().splitlines()[0].rstrip(".")
+        raise DataError(f"Cannot read {str(path)!r} as parquet: {reason}.") from None
+    return table.rename_columns([name.strip() for name in table.column_names])
 
 
 def _kind(path: Path) -> str:
@@ -96,50 +161,3 @@ def _check_file(path: Path) -> None:
         raise DataError(f"Expected a file, but {str(path)!r} is a directory.")
     if path.stat().st_size == 0:
         raise DataError(f"The file {str(path)!r} is empty.")
-
-
-def _check_columns(path: Path, table: Any) -> None:
-    """Refuse cells that are no text, and a single column that is several."""
-    if any(pa.types.is_binary(field.type) for field in table.schema):
-        raise DataError(_not_utf8(path))
-    if table.num_columns == 1 and (mark := _separator(table.column_names[0])):
-        raise DataError(f"Cannot read {str(path)!r} as csv: its cells are {_separated(mark)}.")
-
-
-def _not_utf8(path: Path) -> str:
-    return (
-        f"Cannot read {str(path)!r} as csv: it is not UTF-8; save it as such (in a spreadsheet: "
-        "CSV UTF-8)."
-    )
-
-
-def _hint(path: Path, reason: str) -> str:
-    """Return what may be behind a line with another number of cells than the header."""
-    if "columns, got" not in reason:
-        return ""
-    with pa.input_stream(path, compression="detect") as file:
-        mark = _separator(file.read(10_000).splitlines()[0].decode(errors="replace"))
-    if mark is None:
-        return "; every line needs as many cells as the header"
-    return f"; its cells are {_separated(mark)}"
-
-
-def _separator(header: str) -> str | None:
-    """Return what stands between names that no comma parts."""
-    marks = [mark for mark in ";\t|" if mark in header]
-    return marks[0] if marks and "," not in header else None
-
-
-def _separated(mark: str) -> str:
-    return f"parted by {mark!r}; save the file with commas between cells and points in numbers"
-
-
-def _read_csv(path: Path, missing: Iterable[str], text: Iterable[str]) -> Any:
-    # Arrow's own markers include "nan", which must stay visible; and "true" must stay a text.
-    convert = pa.csv.ConvertOptions(
-        null_values=list(missing),
-        true_values=[],
-        false_values=[],
-        column_types={name: pa.string() for name in text},
-    )
-    return pa.csv.read_csv(path, convert_options=convert)

@@ -99,7 +99,7 @@ def read_us(folder: Path) -> Any | None:
     file = us_file(folder)
     if file is None:
         return None
-    table = read_table(file, text=[c.name for c in US.agents])
+    table = read_table(file)
     if table.num_rows != FILE_RECORDS:
         raise DataError(
             f"Expected {FILE_RECORDS:,} records in {str(file)!r}, got {table.num_rows:,}; make the "

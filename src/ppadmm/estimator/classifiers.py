@@ -25,6 +25,7 @@ from ppadmm.data import Schema
 from ppadmm.data.fingerprint import Fingerprint
 from ppadmm.errors import BudgetError, DataError, InputError, PrivacyWarning
 from ppadmm.estimator.encoders import Box, BySchema, Encoder, box, observed_box, target
+from ppadmm.estimator.labels import classes_like, places, refuse_mixed
 from ppadmm.estimator.staging import deal, no_cell_quoted, refuse_missing, scene
 from ppadmm.estimator.watch import REGISTER, Earlier, Fit, not_private_because, refuse_callers
 from ppadmm.experiments.advice import hints
@@ -172,6 +173,7 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _checked(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         refuse_missing("label", y)
+        refuse_mixed("list of labels", y)
         if self.schema is None:
             with no_cell_quoted(X):
                 X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
@@ -196,28 +198,13 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "Expected two classes or more, got 1 class; name the others, which these records "
                 "happen to lack, with classes=[…]."
             )
-        unknown = ~np.isin(y, classes)
-        if unknown.any():
-            row = int(np.argmax(unknown))
-            raise DataError(
-                f"The label of record {row} is not among the classes {classes.tolist()}; correct "
-                "it, or name it in classes."
-            )
-        return classes, np.searchsorted(classes, y)
+        return classes, places(y, classes)
 
     def _given_classes(self, y: NDArray[Any]) -> NDArray[Any] | None:
         if self.classes is not None:
+            refuse_mixed("list of classes", self.classes)
             return np.asarray(self.classes)
-        if self.schema is None:
-            return None
-        names = self._schema().label.names
-        try:
-            return np.asarray(names).astype(y.dtype if y.dtype.kind in "biuf" else object)
-        except ValueError:
-            raise DataError(
-                f"The schema's classes {list(names)} do not read as labels of type {y.dtype}; "
-                "give classes=[…]."
-            ) from None
+        return None if self.schema is None else classes_like(self._schema().label.names, y)
 
     def _schema(self) -> Schema:
         if isinstance(self.schema, Schema):

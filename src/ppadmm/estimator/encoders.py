@@ -86,7 +86,8 @@ class BySchema:
     def _table(self, X: Any) -> Any:
         if hasattr(X, "columns") or isinstance(X, Mapping) or hasattr(X, "column_names"):
             return as_table(X)
-        array = np.asarray(_dense(X))
+        # A list keeps the type of each cell: one text would turn the numbers of all into texts.
+        array = np.asarray(_dense(X), dtype=object if isinstance(X, list | tuple) else None)
         names = [column.name for column in self.schema.columns]
         if array.ndim != 2 or array.shape[1] != len(names):
             raise DataError(

@@ -11,6 +11,7 @@ from sklearn.utils.validation import column_or_1d
 from ppadmm.data import Deal, Schema, even, shards
 from ppadmm.data.partition import MOST_AGENTS
 from ppadmm.errors import DataError
+from ppadmm.estimator.labels import refuse_mixed
 from ppadmm.experiments.scene import Scene
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.problem import Graph, graph_from, loss_for
@@ -26,6 +27,7 @@ def deal(n: int, agents: int, groups: Any) -> Deal:
                 f"n_samples = {n}; give more records or fewer agents."
             )
         return Deal(tuple(f"agent {i}" for i in range(agents)), even(n, agents, 0))
+    refuse_mixed("list of groups", groups)
     sites = column_or_1d(groups)
     refuse_missing("group", sites)
     if len(sites) != n:
