@@ -61,7 +61,7 @@ class InfeasibleError(BudgetError):
 class SolverError(PpadmmError):
     """A residual cannot be certified; nothing is released.
 
-    Leaves an agent only where no record is protected anyway.
+    Raised before anything is paid for, from public numbers, or where no record is protected anyway.
     """
 
     exit_code = 5

@@ -174,9 +174,8 @@ CLAIMS = (
         (
             Change(
                 "privacy/truth.py",
-                "if stated is None or not math.isclose(stated, found, rel_tol=TOLERANCE,"
-                " abs_tol=1e-9):",
-                "if stated is None or stated > found * (1.0 + TOLERANCE) + 1e-9:",
+                "    if not _is_at_least(_number(stated), found, 1e-9):\n",
+                "    if not _is_at_least(_number(stated), found / 2.0, 1e-9):\n",
             ),
         ),
     ),
@@ -199,8 +198,8 @@ CLAIMS = (
         (
             Change(
                 "privacy/accountant.py",
-                "event.ratio / 2.0 + width / 2.0 * curvature\n",
-                "event.ratio / 2.0 + width / 4.0 * curvature\n",
+                "    return event.records * event.square / 2.0 * both\n",
+                "    return event.records * event.square / 4.0 * both\n",
             ),
         ),
     ),

@@ -132,8 +132,8 @@ NOISE = (
         (
             Change(
                 "algorithms/one_shot.py",
-                "perturbed_minimiser(site, settings, weight, releases=1)",
-                "perturbed_minimiser(site, settings, 2.0 * weight, releases=1)",
+                "perturbed_minimiser(site, settings, weight, releases=1, most=weight)",
+                "perturbed_minimiser(site, settings, 2.0 * weight, releases=1, most=weight)",
             ),
             Change(MINIMISER, "        self._require_convex(sub)\n", ""),
         ),
@@ -145,8 +145,8 @@ NOISE = (
         (
             Change(
                 "algorithms/one_shot.py",
-                "perturbed_minimiser(site, settings, weight, releases=1)",
-                "perturbed_minimiser(site, settings, 2.0 * weight, releases=1)",
+                "perturbed_minimiser(site, settings, weight, releases=1, most=weight)",
+                "perturbed_minimiser(site, settings, 2.0 * weight, releases=1, most=weight)",
             ),
         ),
     ),

@@ -135,7 +135,7 @@ ENDS = (
         "the same in IPP-ADMM",
         "game: ipp, pushed across",
         CARELESS,
-        runs=100,
+        runs=300,
     ),
     Mutant(
         "aborts beyond the sphere",

@@ -166,6 +166,8 @@ class ScoreGame:
         return np.array([agent_score(prepared, model, own, till, (0, k)) for k in range(runs)])
 
 
+FAR_OUT = 1e-6
+"""A β whose radius is so large that gradients in single precision say nothing there."""
 GAMES: tuple[Game, ...] = (
     AgentGame(
         name="pp",
@@ -216,6 +218,7 @@ GAMES: tuple[Game, ...] = (
         alone=True,
         most=ALONE,
         gaussian=True,
+        settings={"beta": FAR_OUT},
     ),
     AgentGame(
         name="pp, pushed along",
@@ -275,7 +278,10 @@ GAMES: tuple[Game, ...] = (
         alone=True,
         most=ALONE,
         gaussian=True,
-        settings={"speaking": Speaking(test="gaussian", releases=4, share=0.5, level=3.0)},
+        settings={
+            "speaking": Speaking(test="gaussian", releases=4, share=0.5, level=3.0),
+            "beta": FAR_OUT,
+        },
     ),
     AgentGame(
         name="ipp, sparse vector",

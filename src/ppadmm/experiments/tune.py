@@ -34,7 +34,7 @@ import numpy as np
 from ppadmm import checks
 from ppadmm.algorithms import recipe_named
 from ppadmm.algorithms.base import Algorithm, Reserved
-from ppadmm.errors import BudgetError, InfeasibleError, InputError
+from ppadmm.errors import BudgetError, InfeasibleError, InputError, SolverError
 from ppadmm.experiments.booked import Booked, Booking
 from ppadmm.experiments.scene import Reservations, strictest
 from ppadmm.experiments.scoring import Replay, Till, Vault, noisy_score, score_charge
@@ -221,7 +221,7 @@ def _budget_of_a_run(plan: _Plan, spec: RunSpec) -> float:
 
     @lru_cache(maxsize=256)
     def spent(epsilon: float) -> float:
-        with suppress(InfeasibleError):
+        with suppress(InfeasibleError, SolverError):
             return _cost(plan, epsilon)
         return 0.0
 
@@ -237,7 +237,7 @@ def _refuse_infeasible(plan: _Plan, share: float) -> None:
     for prepared, (eta, weight) in zip(plan.runs(share), plan.grid, strict=True):
         try:
             _rules(prepared)
-        except InfeasibleError as error:
+        except (InfeasibleError, SolverError) as error:
             setting = f"λ = {weight:g}" if eta is None else f"η = {eta:g}"
             raise InfeasibleError(
                 f"{setting} cannot be tried: {len(plan.grid)} settings share the budget. {error}"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ppadmm.errors import InfeasibleError
+from ppadmm.errors import SolverError
 from ppadmm.privacy.sensitivity import MARGIN, TAIL, UNIT_ROUNDOFF
 from ppadmm.problem.losses import Loss
 from ppadmm.problem.risk import Subproblem, accumulated, summing
@@ -52,7 +52,7 @@ class Reach:
         least = least_beta(self.loss, self.parameters, self.n, self.mu, q)
         needed = float(np.maximum(least, room).max())
         if not self.beta >= needed:
-            raise InfeasibleError(
+            raise SolverError(
                 f"β = {self.beta:g} is too small for double precision with {self.n:,} records, "
                 f"{self.parameters:,} parameters and μ = {self.mu.min():.3g}: a solve might not "
                 f"reach it; choose β ≥ {_rounded_up(needed)} or a larger η."
