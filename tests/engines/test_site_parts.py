@@ -3,11 +3,13 @@
 import json
 import resource
 import threading
+from dataclasses import replace
 
 import pytest
 from peers import QUICK
 from sites import make_sites
 
+from ppadmm.engines.agreement_file import load_agreement, save_agreement
 from ppadmm.engines.peer_file import PeerFile
 from ppadmm.engines.peer_view import Teller
 from ppadmm.engines.pki.key_files import read_signing_key
@@ -99,6 +101,14 @@ class TestPaidFor:
         for body in (first, later):
             del body["issued"], body["releases"]
         assert later == first
+
+    def test_the_agreement_of_another_run_does_not_say_who_signs(self, part):
+        _, here, key = part
+        (here / "results" / "certificate.json").unlink()
+        path = here / "results" / "agreement.json"
+        save_agreement(replace(load_agreement(path), nonce="another"), path)
+        with pytest.raises(InputError, match="is of another run than the statement"):
+            certify_run(here / "results", key)
 
     def test_a_page_that_cannot_be_made(self, part, monkeypatch):
         result, here, key = part

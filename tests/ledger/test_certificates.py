@@ -173,6 +173,22 @@ class TestContent:
         assert "where the events give 3 " in verdict.notes[0] + " "
         assert not check(certificate()).notes
 
+    def test_verify_says_what_is_larger_than_needed(self, command, tmp_path):
+        def change(body):
+            body["statement"]["curves"]["divergence_by_order"][3][1] *= 2.0
+            agents = body["statement"]["agents"]
+            body["statement"]["epsilon"] = agents[0]["epsilon"] = 4.0
+            body["statement"]["claim"]["epsilon"] = agents[0]["claimed"] = 5.0
+
+        (tmp_path / "cert.json").write_bytes(forged(change))
+        done = command("verify", "cert.json")
+        assert done.code == 0, done.err
+        assert "PRIVATE: ε = 4 at δ = 1e-06" in done.out
+        said = " ".join(done.out.split())
+        assert "Note: true, and more than needed: The run: ε = 4 at δ = 1e-06, where the" in said
+        (plain,) = command("verify", "cert.json", "--json").json["certificates"]
+        assert len(plain["notes"]) == 2
+
     def test_larger_curves_are_true_and_told(self):
         def change(body):
             curves_ = body["statement"]["curves"]

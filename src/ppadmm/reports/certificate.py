@@ -60,6 +60,11 @@ def _agreed(
 ) -> tuple[str, list[str]]:
     """Return the signer's name and all parties' keys, if the key is the one that was agreed on."""
     terms = load_agreement(run / "agreement.json")
+    if statement["settings_digest"] != terms.digest:
+        raise InputError(
+            f"{str(run / 'agreement.json')!r} is of another run than the statement beside it; put "
+            "back the one that was there."
+        )
     party = terms.parties[statement["agents"][0]["agent"]]
     if public_key(key) != party.key:
         raise InputError(
