@@ -94,8 +94,13 @@ PLAIN = {
         experiments.sweep.Sweep experiments.membership.Membership experiments.audit.Audit""",
     "made-up records, which anybody can make again": """
         data.populations.Population experiments.attacks.Bout experiments.audit.Game
-        experiments.game.Echo experiments.game.Press experiments.game.Steer experiments.game.Tempt
-        experiments.game.Transcript experiments.game.World experiments.game.WorstSolver""",
+        experiments.audit.AgentGame experiments.game.Classes experiments.game.Margins
+        experiments.game.Position experiments.game.Transcript experiments.game.World
+        experiments.games.ScoreGame
+        experiments.opponents.Echo experiments.opponents.FailingSolver experiments.opponents.Lean
+        experiments.opponents.Mirror experiments.opponents.Press experiments.opponents.Push
+        experiments.opponents.Steer experiments.opponents.Tempt experiments.opponents.TemptOutside
+        experiments.opponents.WorstSolver""",
     "plans: public sizes and made-up populations": """
         experiments.crowds.Guess experiments.crowds.Need experiments.forecast.Case
         experiments.forecast.Coarse experiments.forecast.Crowd experiments.forecast.Setup
@@ -421,8 +426,9 @@ def test_every_public_class_is_looked_at(world):
     known = {name for names in PLAIN.values() for name in names.split()}
     unknown = {k.__module__ + "." + k.__name__ for k in public() - set(world.things)}
     unknown = {name.removeprefix("ppadmm.") for name in unknown}
-    assert unknown - known == set()
-    assert known - unknown == set(), "these are looked at, or gone: strike them off"
+    assert not (unknown - known), " ".join(sorted(unknown - known))
+    gone = " ".join(sorted(known - unknown))
+    assert not gone, f"these are looked at, or gone: strike them off: {gone}"
 
 
 def test_every_holder_is_looked_at(world):
