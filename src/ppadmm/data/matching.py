@@ -1,17 +1,18 @@
 """Which of a public list of names a cell is.
 
 What a library takes a column for depends on all of its cells: one missing cell turns whole numbers
-into floats, one text turns numbers into texts. So a name must not depend on it:
+into floats, one text turns numbers into texts, one number turns truth values into 0 and 1. Which
+name a cell is must not depend on that:
 
 - a text is the name that is spelt like it, and 1.0 is 1 where only 1 is on the list;
 - a number is the name that is the same number, whether it comes as 1, 1.0 or 1.00;
-- a truth value is the name that reads true or false in small or large letters.
+- true and false, in small or large letters, are names of the numbers 1 and 0.
 
 Where two names are the same number, a column of numbers cannot tell them apart: it is refused,
 whatever its cells are.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -26,6 +27,7 @@ from ppadmm.errors import DataError
 MISSING, UNKNOWN = -1, -2
 EXACT = 2**53
 """From here on a float may stand for several whole numbers."""
+_TRUTH = {"false": "0", "true": "1"}
 Codes: TypeAlias = NDArray[np.int64]
 Names: TypeAlias = tuple[str, ...]
 
@@ -44,10 +46,9 @@ def name_codes(
         return _places_of_texts(cells, names, missing)
     if pa.types.is_floating(cells.type):
         _refuse_inexact(cells, what)
-    read = _truth if pa.types.is_boolean(cells.type) else number_of
-    known = _by_value(what, read, names, tuple(missing), tuple(alike))
+    known = _by_number(what, names, tuple(missing), tuple(alike))
     values, at = distinct(cells)
-    found = np.array([*(known.get(spelt(value), UNKNOWN) for value in values), MISSING])
+    found = np.array([*(known.get(spelt(value + 0), UNKNOWN) for value in values), MISSING])
     return found[at]
 
 
@@ -67,30 +68,24 @@ def _index(text: Any, names: Names) -> Codes:
 
 
 @lru_cache(maxsize=32)
-def _by_value(
-    what: str,
-    read: Callable[[str], str | None],
-    names: Names,
-    missing: Names,
-    alike: tuple[int, ...],
-) -> dict[str, int]:
-    """Return the place of every name, or MISSING, by the number or truth value that it reads as."""
+def _by_number(what: str, names: Names, missing: Names, alike: tuple[int, ...]) -> dict[str, int]:
+    """Return the place of every name, or MISSING, by the number that it is, else by itself."""
     known: dict[str, tuple[int, str]] = {}
     groups = dict(enumerate(alike)) | {MISSING: MISSING}
     listed = [(MISSING, marker) for marker in missing]
     listed += [(k, name) for k, name in enumerate(names) if name not in missing]
     for place, name in listed:
-        first, earlier = known.setdefault(read(name) or name, (place, name))
+        first, earlier = known.setdefault(_number(name), (place, name))
         if groups.get(first, first) != groups.get(place, place):
             raise DataError(
-                f"{what} holds numbers or truth values, not texts, and {earlier!r} and {name!r} of "
-                "the schema are the same there; write the column as text."
+                f"{what} holds numbers or truth values, where {earlier!r} and {name!r} of the "
+                "schema are the same; write the column as text."
             )
-    return {value: place for value, (place, _) in known.items()}
+    return {number: place for number, (place, _) in known.items()}
 
 
-def _truth(name: str) -> str | None:
-    return name.lower() if name.lower() in ("true", "false") else None
+def _number(name: str) -> str:
+    return _TRUTH.get(name.lower()) or number_of(name) or name
 
 
 def _refuse_inexact(cells: Any, what: str) -> None:
