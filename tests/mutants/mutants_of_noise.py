@@ -104,11 +104,11 @@ NOISE = (
         (
             Change(
                 "engines/chorus.py",
-                "            noisy[row] = source.gaussian(values[row], scale[row], grid[row], own)\n",
+                "            noisy[row] = source.gaussian(values[row], scale[row], grid[row], own)",
                 "            if row.start == 0:\n"
                 "                drawn = source.gaussian(0.0 * values[row], scale[row], grid[row],"
                 " own)\n"
-                "            noisy[row] = values[row] + drawn * scale[row] / scale[0]\n",
+                "            noisy[row] = values[row] + drawn * scale[row] / scale[0]",
             ),
         ),
     ),
