@@ -10,7 +10,7 @@ from ppadmm.data import Shard
 from ppadmm.data.coded import Coded
 from ppadmm.engines import chorus, local
 from ppadmm.errors import BudgetError, SolverError
-from ppadmm.noise import SecureNoise, SeededNoise
+from ppadmm.noise import Key, SecureNoise, SeededNoise
 from ppadmm.privacy import Budget, MemoryLedger
 from ppadmm.problem import HuberHinge, Logistic, Subproblem, kernels, laid_out, make_graph, risk_of
 from ppadmm.solvers import FixedMetric, each
@@ -132,6 +132,15 @@ def test_secure_noise_differs_from_run_to_run():
     mine = cast(noise=SecureNoise(), rounds=2)
     assert chorus._shared_desk(mine).source.secure
     assert not chorus._shared_desk(cast()).source.secure
+
+
+def test_secure_noise_differs_from_agent_to_agent():
+    """Who knows its own noise must not know its neighbour's."""
+    source = chorus._together([SecureNoise()] * 4, tuple(range(4)))
+    wide = np.zeros((4, 3000)), np.full(4, 2.0), np.full(4, 2.0**-40), Key(-1, 0, "linear")
+    for rows in (source.gaussian(*wide), source.laplace(*wide)):
+        apart = np.corrcoef(rows) - np.eye(4)
+        assert np.abs(apart).max() < 6.0 / np.sqrt(3000)
 
 
 def test_replicates_that_fall_silent_one_by_one(monkeypatch):

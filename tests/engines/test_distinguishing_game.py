@@ -10,6 +10,7 @@ from ppadmm.algorithms import ALGORITHMS, gradient, ipp, pp
 from ppadmm.algorithms.admm import ADMM
 from ppadmm.errors import BudgetError
 from ppadmm.experiments.audit import audit
+from ppadmm.experiments.game import EDGE, FAR, NEAR, REST, RIM, SIDES, STAR, STIFF, THREE
 from ppadmm.experiments.games import GAMES, game_named
 from ppadmm.mechanisms import Desk, GammaMinimiser, PerturbedMinimiser, minimiser
 from ppadmm.mechanisms.testing import GaussianTest, SparseVector
@@ -19,6 +20,7 @@ from ppadmm.privacy.sensitivity import perturbed_step
 from ppadmm.solvers import Guarded
 
 RUNS = 10_000
+WORLDS = (FAR, NEAR, STIFF, STAR, THREE, REST, RIM, EDGE)
 
 
 def quieter_linear_term(patch):
@@ -190,6 +192,17 @@ def test_the_build_as_it_is_passes(game):
     assert found.passed, found
     assert found.finding.epsilon < found.claimed
     assert game in EVENTS or found.finding.epsilon > 0.0
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=lambda world: f"{world.loss.name}-{world.n}")
+def test_the_opponents_densities_are_those_of_the_records(world):
+    """∇f and ∇²f of a world are written down anew: they must be those that agents compute."""
+    theta = np.array(world.start) + np.random.default_rng(0).standard_normal((5, world.d))
+    for side in SIDES:
+        risk = world.site(side).risk
+        np.testing.assert_allclose(world.slope(theta, side), risk.gradient(theta), atol=1e-14)
+        for row, bend in zip(theta, world.bend(theta, side), strict=True):
+            np.testing.assert_allclose(bend, risk.hessian(row), atol=1e-14)
 
 
 @pytest.mark.parametrize(

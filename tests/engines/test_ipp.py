@@ -23,8 +23,8 @@ from ppadmm.noise import SeededNoise
 from ppadmm.privacy import Budget, MemoryLedger, epsilon
 from ppadmm.privacy.events import Gaussian, ObjectivePerturbation, Pure
 from ppadmm.privacy.sensitivity import MARGIN, perturbed_step
-from ppadmm.problem import Logistic, MarginRisk, NoRecords, Subproblem, make_graph
-from ppadmm.solvers import cold_start, solver_named
+from ppadmm.problem import HuberHinge, Logistic, MarginRisk, NoRecords, Subproblem, make_graph
+from ppadmm.solvers import Solution, Warm, cold_start, solver_named
 
 GRAPH = make_graph("ring", 4)
 
@@ -272,3 +272,40 @@ def test_a_ledger_with_a_budget_lets_the_run_through():
     local.run(agents)
     for agent in agents:
         assert 0 < epsilon(agent.ledgers[0].spent, 1e-5).epsilon <= 1.0
+
+
+def test_a_release_that_was_lost_in_a_crash_counts_as_made():
+    rule = make_agents(GRAPH, make_settings(speaking=Speaking(releases=2)), "ipp")[0].algorithm
+    state = rule.init()
+    lost = rule.resumed(state, rule.heard(state), np.array([False]), np.array([True]))
+    assert (state.left, lost.left) == ([2], [1])
+
+
+class AtTheEdge:
+    """Returns the minimiser, moved by what its certificate allows."""
+
+    def __init__(self, sign):
+        self.sign = sign
+
+    def solve(self, sub, start, tolerance):
+        found = solver_named("newton", sub.linear.shape[1]).solve(sub, start, 1e-12)
+        point = found.point + self.sign * 0.999 * tolerance / sub.mu[:, None]
+        return Solution(Warm(point, sub.risk.gradient(point)), found.residual, 0)
+
+
+@pytest.mark.parametrize("name", ["movement", "loss"])
+def test_a_candidate_may_be_anywhere_that_its_certificate_allows(name):
+    """One side's solver errs one way and the other side's the other: Δ has room for 2β/μ."""
+    statistic, n, mu, beta = statistic_named(name, 2.0), 50, np.array([1.0]), 0.2
+    step = perturbed_step(lipschitz=1.0, smoothness=1.0, n=n, d=1, mu=1.0, beta=beta)
+    values = []
+    for record, sign in ((1.0, 1.0), (-1.0, -1.0)):
+        X = np.vstack([[[record]], -np.ones((n - 1, 1))])
+        risk = MarginRisk(Shard(X, np.ones(n)), HuberHinge(0.5))
+        sub = Subproblem(risk, mu, np.array([[-1.5]]))
+        start = cold_start(sub)
+        value, _ = statistic.measure(sub, np.zeros((1, 1)), AtTheEdge(sign), start, beta)
+        values.append(value[0])
+    found = abs(values[0] - values[1])
+    delta = statistic.sensitivity(step, Reach(HuberHinge(0.5), 1, n, mu, beta, np.ones(1)))[0]
+    assert delta - step.spread < found <= delta

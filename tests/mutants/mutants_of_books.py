@@ -192,6 +192,19 @@ CLAIMS = (
         ),
     ),
     Mutant(
+        "the claim is what was spent",
+        "a silent run of IPP-ADMM states a smaller ε: the statement follows from the records",
+        "tests/privacy/test_statement.py"
+        "::test_what_is_stated_is_what_was_reserved_however_little_was_spent",
+        (
+            Change(
+                "experiments/train.py",
+                "        return [end.reserved[0] for end in self.endings]\n",
+                "        return [end.spent[0] for end in self.endings]\n",
+            ),
+        ),
+    ),
+    Mutant(
         "half the curvature",
         "Theorem A with half of its curvature term",
         "tests/ledger/test_recompute.py::test_both_give_the_same_epsilon",

@@ -29,6 +29,18 @@ NOISE = (
         ),
     ),
     Mutant(
+        "sigma1 by two per cent",
+        "0.98·σ₁ at the price of σ₁: too little to be seen in a game",
+        "tests/engines/test_noise_scales.py::test_both_noises_of_a_release",
+        (
+            Change(
+                "privacy/calibration.py",
+                "    return Noise(sigma1, sigma2, Charge(events + _approximate(step)))\n",
+                "    return Noise(0.98 * sigma1, sigma2, Charge(events + _approximate(step)))\n",
+            ),
+        ),
+    ),
+    Mutant(
         "half the sensitivity",
         "s = 1/n in place of 2/n",
         "game: pp",
@@ -82,6 +94,21 @@ NOISE = (
                 "noise.py",
                 "_measurement(kind, row.size, scale, grid_exponent(grid))",
                 "_measurement(kind, row.size, 0.9 * scale, grid_exponent(grid))",
+            ),
+        ),
+    ),
+    Mutant(
+        "one noise for all agents",
+        "agents that run in step get the same secure noise: who knows its own knows the others'",
+        "tests/engines/test_chorus.py::test_secure_noise_differs_from_agent_to_agent",
+        (
+            Change(
+                "engines/chorus.py",
+                "            noisy[row] = source.gaussian(values[row], scale[row], grid[row], own)",
+                "            if row.start == 0:\n"
+                "                drawn = source.gaussian(0.0 * values[row], scale[row], grid[row],"
+                " own)\n"
+                "            noisy[row] = values[row] + drawn * scale[row] / scale[0]",
             ),
         ),
     ),

@@ -48,6 +48,42 @@ TESTS = (
         quick=True,
     ),
     Mutant(
+        "tests for free",
+        "Gaussian tests are made and not charged",
+        "tests/engines/test_local.py::test_no_noise_is_drawn_for_a_charge_that_is_refused",
+        (
+            Change(
+                TESTING,
+                "        noise = desk.pay([charges[k] for k in rows])\n",
+                "        noise = desk.source\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "sparse vector with half its query noise",
+        "Lap(cΔ/ε₂) in place of Lap(2cΔ/ε₂)",
+        "tests/engines/test_noise_scales.py::test_the_sparse_vector_costs_what_it_says",
+        (
+            Change(
+                TESTING,
+                "np.asarray(2.0 * self.releases * self.sensitivity / self._split[1])",
+                "np.asarray(self.releases * self.sensitivity / self._split[1])",
+            ),
+        ),
+    ),
+    Mutant(
+        "a candidate without its residual",
+        "the movement statistic as if candidates were exact minimisers",
+        "tests/engines/test_ipp.py::test_a_candidate_may_be_anywhere_that_its_certificate_allows",
+        (
+            Change(
+                "algorithms/statistics.py",
+                "        moved = step.sensitivity / reach.mu + step.spread\n",
+                "        moved = step.sensitivity / reach.mu\n",
+            ),
+        ),
+    ),
+    Mutant(
         "threshold redrawn",
         "the kept threshold gets fresh noise for every question, as in the paper",
         "game: ipp, sparse vector",

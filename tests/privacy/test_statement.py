@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 from small_runs import finished
 
+from ppadmm.algorithms.settings import Speaking
 from ppadmm.data import load
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.experiments.train import train
+from ppadmm.privacy import accountant
 from ppadmm.privacy.statement import delta_warnings, rounded_up
 
 
@@ -61,3 +63,17 @@ def test_a_run_warns_of_its_largest_part(algorithm, warned):
     )  # fmt: skip
     said = [each for each in train(spec, data=data).statement.warnings if "above 1/n" in each]
     assert [each.partition(":")[0] for each in said] == ["δ = 0.03 is above 1/n = 0.02"] * warned
+
+
+def test_what_is_stated_is_what_was_reserved_however_little_was_spent():
+    """Whether an agent speaks follows from its records: a smaller ε for a silent run would, too."""
+    data = load("synthetic")
+    few = replace(data, X=data.X[:600], y=data.y[:600], table=None, train_records=500)
+    silent = Speaking(test="gaussian", level=1e6)
+    spec = RunSpec(algorithm="ipp", agents=2, rounds=6, epsilon=1.0, graph="complete")
+    result = train(replace(spec, speaking=silent), data=few)
+    assert result.statement.releases == (0, 0)
+    assert 0.99 < result.statement.epsilon <= 1.0
+    for spent, stated in zip(result.spent, result.statement.epsilons, strict=True):
+        assert accountant.epsilon(spent, spec.delta).epsilon < 0.5
+        assert 0.99 < stated <= 1.0
