@@ -14,11 +14,11 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
+from ppadmm.accounting import Budget, calibrate, perturbed_step
+from ppadmm.accounting.gaussian import gdp_ratio
 from ppadmm.algorithms import defaults, one_shot
 from ppadmm.algorithms.settings import Speaking
-from ppadmm.experiments.compare import Grid, compare
-from ppadmm.privacy import Budget, calibrate, perturbed_step
-from ppadmm.privacy.gaussian import gdp_ratio
+from ppadmm.studies.compare import Grid, compare
 
 EPSILONS = (0.5, 1.0, 2.0)
 

@@ -28,12 +28,14 @@ from pathlib import Path
 
 import numpy as np
 
-from ppadmm.engines import actors, cluster, pool
-from ppadmm.experiments.cell import run_cell
-from ppadmm.experiments.figures import Setting, figure
-from ppadmm.experiments.spec import RunSpec
-from ppadmm.experiments.sweep import sweep
-from ppadmm.experiments.train import prepare, run
+from ppadmm.engines import processes as pool
+from ppadmm.engines.ray import actors
+from ppadmm.engines.ray import tasks as cluster
+from ppadmm.runs.run import prepare, run
+from ppadmm.runs.specification import RunSpec
+from ppadmm.studies.cell import run_cell
+from ppadmm.studies.figures import FigureSetting, figure
+from ppadmm.studies.sweep import sweep
 
 
 def timed(function, *arguments, **named):
@@ -53,7 +55,7 @@ def first_result(runner):
 
 def small_figure_5():
     """PP-ADMM of figure 5 at both calibrations, on two splits with a seed each."""
-    cells = figure(5, Setting("synthetic", 2, 2)).cells
+    cells = figure(5, FigureSetting("synthetic", 2, 2)).cells
     return [cell for cell in cells if cell.algorithm == "pp"]
 
 

@@ -16,13 +16,15 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
+from ppadmm.accounting import Budget
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, Site, build
 from ppadmm.algorithms.defaults import Sizes, default_eta, default_rounds, smallest_mu
-from ppadmm.data import even, load, normalise_rows, shards
+from ppadmm.data import even, normalise_rows, shards
+from ppadmm.datasets import load
 from ppadmm.engines import local
+from ppadmm.ledger import MemoryLedger
 from ppadmm.noise import SeededNoise
-from ppadmm.privacy import Budget, MemoryLedger
 from ppadmm.problem import Logistic, MarginRisk, make_graph
 
 DELTA = 1e-6

@@ -19,15 +19,15 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
+from ppadmm.accounting import Budget
 from ppadmm.algorithms import Settings
 from ppadmm.data import Classes, Dataset, Numeric, Schema
 from ppadmm.engines import local
 from ppadmm.errors import InfeasibleError
-from ppadmm.experiments.metrics import evaluate
-from ppadmm.experiments.scene import cast, stage
 from ppadmm.noise import SeededNoise
-from ppadmm.privacy import Budget
 from ppadmm.problem import loss_for
+from ppadmm.runs.federation import build_federation, make_agents
+from ppadmm.runs.metrics import evaluate
 
 SPLITS, SEEDS = range(4), range(5)
 
@@ -61,7 +61,7 @@ def errors(scene, algorithm, epsilon, delta, multiple=1.0, seeds=SEEDS):
         plan.rounds, (eta,) * R, (plan.regularisation,) * R, (budgets[0],) * R, beta=1e-8
     )
     sites = scene.sites(algorithm)
-    agents = cast(algorithm, sites, [settings] * len(sites), SeededNoise(tuple(seeds)))
+    agents = make_agents(algorithm, sites, [settings] * len(sites), SeededNoise(tuple(seeds)))
     model = local.run(agents).model()
     return evaluate(*scene.test, model, scene.schema.classes).error
 
@@ -73,7 +73,7 @@ def rule(loss, settings):
     print("|---" * (4 + len(MULTIPLES)) + "|")
     for K, d, n in settings:
         data = gaussian_classes(K, d, 5 * n + 5000, 0)
-        scene = stage(data, 5, "erdos-renyi", loss_for(loss, K), 0)
+        scene = build_federation(data, 5, "erdos-renyi", loss_for(loss, K), 0)
         for epsilon in (0.5, 1.0, 4.0):
             cells = {}
             for m in MULTIPLES:
@@ -95,7 +95,10 @@ SETTINGS = ((3, 20, 2000), (5, 50, 1000), (10, 20, 2000), (10, 20, 400))
 def digit_table():
     data, rows = digits(), []
     scenes = {
-        how: [stage(data, 5, "erdos-renyi", loss_for("logistic", 10, how), k) for k in SPLITS]
+        how: [
+            build_federation(data, 5, "erdos-renyi", loss_for("logistic", 10, how), k)
+            for k in SPLITS
+        ]
         for how in ("multinomial", "one-vs-rest")
     }
     print("| algorithm | loss | ε = 1 | ε = 10 | ε = ∞ |\n|---|---|---|---|---|")

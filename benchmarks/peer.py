@@ -28,20 +28,22 @@ import numpy as np
 from scipy.sparse import random_array
 from transport import certificates, free_port
 
+from ppadmm.accounting import Budget
 from ppadmm.agent import Agent
-from ppadmm.agreement import Agreement, Party
 from ppadmm.algorithms import Site, build
 from ppadmm.data import Shard, normalise_rows
-from ppadmm.engines import local, notes
-from ppadmm.engines.peer import Peer
-from ppadmm.engines.peer_store import Store
-from ppadmm.engines.seat import Credentials, Seat
-from ppadmm.engines.zenoh_transport import ZenohTransport
+from ppadmm.engines import local
+from ppadmm.ledger import MemoryLedger
+from ppadmm.ledger.owner import OwnerLedger
 from ppadmm.noise import SeededNoise
-from ppadmm.privacy import Budget, MemoryLedger
-from ppadmm.privacy.sqlite_ledger import SqliteLedger
+from ppadmm.peers import control
+from ppadmm.peers.agreement import Agreement, Party
+from ppadmm.peers.link_settings import Credentials, LinkSettings
+from ppadmm.peers.messages import message_length
+from ppadmm.peers.peer import Peer
+from ppadmm.peers.store import PeerStore
+from ppadmm.peers.zenoh.transport import ZenohTransport
 from ppadmm.problem import Logistic, make_graph, risk_of
-from ppadmm.wire import message_length
 
 PEERS, RECORDS = 5, 500
 ROUNDS = {58: 300, 100_000: 30}
@@ -106,7 +108,7 @@ def time_local(d):
 
 def booked(path, terms, i):
     """A ledger on disk for one run of this agent."""
-    ledger = SqliteLedger.create(path, "benchmark")
+    ledger = OwnerLedger.create(path, "benchmark")
     ledger.grant("made up", Budget(1e6, terms.delta))
 
     def reserve(rule):
@@ -120,9 +122,9 @@ def work(plan):
     terms, i = agreement_of(plan["d"]), plan["agent"]
     credentials = Credentials(*map(Path, plan["credentials"])) if plan["credentials"] else None
     near = terms.graph.neighbours(i)
-    seat = Seat(
+    seat = LinkSettings(
         bytes(16), i, {j: f"agent-{j}" for j in near}, credentials,
-        max(message_length(plan["d"]), notes.LONGEST), tuple(plan["listen"]),
+        max(message_length(plan["d"]), control.LONGEST), tuple(plan["listen"]),
         tuple(plan["connect"]),
     )  # fmt: skip
     folder = Path(plan["folder"])
@@ -134,7 +136,9 @@ def work(plan):
             times.append(now())
 
     agent, key = agent_of(terms, i, ledger), key_of(i)
-    peer = Peer(agent, terms, key, terms.sign(key), ZenohTransport(seat), Store(folder), tell=tell)
+    peer = Peer(
+        agent, terms, key, terms.sign(key), ZenohTransport(seat), PeerStore(folder), tell=tell
+    )
     outcome = peer.run()
     if outcome.reason:
         raise SystemExit(outcome.reason)

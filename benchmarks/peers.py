@@ -25,10 +25,10 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from train import SETTINGS, dense, fit_ppadmm, seconds
 
-from ppadmm.data.named import DATA_DIR_VARIABLE
-from ppadmm.experiments.metrics import evaluate
-from ppadmm.experiments.spec import RunSpec
-from ppadmm.experiments.train import prepare
+from ppadmm.datasets.named import DATA_DIR_VARIABLE
+from ppadmm.runs.metrics import evaluate
+from ppadmm.runs.run import prepare
+from ppadmm.runs.specification import RunSpec
 
 HERE = Path(__file__).parent
 PEERS = {

@@ -19,10 +19,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 import pandas as pd
 
-from ppadmm.data import load
-from ppadmm.experiments.compare import Grid, compare
-from ppadmm.experiments.crowds import majority_error
-from ppadmm.experiments.plan import PlanSpec, plan
+from ppadmm.datasets import load
+from ppadmm.planning.plan import PlanSpec, plan
+from ppadmm.planning.populations import majority_error
+from ppadmm.studies.compare import Grid, compare
 
 LARGE, SMALL = (0.25, 0.5, 1.0, 2.0, 4.0), (1.0, 2.0, 4.0, 8.0, 16.0)
 DELTA, GRAPH = 1e-6, "ring"

@@ -20,15 +20,17 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 from scipy.optimize import brentq, minimize
 
+from ppadmm.accounting import Budget
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, Site, recipe_named
 from ppadmm.algorithms.defaults import Sizes
-from ppadmm.data import Shard, load
+from ppadmm.data import Shard
+from ppadmm.datasets import load
 from ppadmm.engines import local
-from ppadmm.experiments.sample_bound import Setting
-from ppadmm.experiments.samples import default_rounds, error_bound, records_needed
+from ppadmm.ledger import MemoryLedger
 from ppadmm.noise import SeededNoise
-from ppadmm.privacy import Budget, MemoryLedger
+from ppadmm.planning.sample_bound import BoundSetting
+from ppadmm.planning.sample_sizes import default_rounds, error_bound, records_needed
 from ppadmm.problem import Logistic, MarginRisk, make_graph
 
 AGENTS, NORM, DELTA = 5, 10.0, 1e-6
@@ -126,7 +128,7 @@ def main():
 
     rows = []
     for error in (0.1, 0.05):
-        base = Setting(d, GRAPH, norm=NORM)
+        base = BoundSetting(d, GRAPH, norm=NORM)
         bound = records_needed(error, base)
         found = enough(lambda n, s: excess(pooled(V, n, s)), error, options.seeds)
         rows.append({"error": error, "epsilon": None, "bound": bound.n, "simulated": found})
@@ -145,7 +147,7 @@ def main():
     # At one n, the theorem's own η, λ̂, T and average: what it claims and what is seen.
     own = []
     for n, T in ((2000, 200), (20_000, 400)):
-        setting = Setting(d, GRAPH, norm=NORM, rounds=T, budget=Budget(1.0, DELTA))
+        setting = BoundSetting(d, GRAPH, norm=NORM, rounds=T, budget=Budget(1.0, DELTA))
         bound = error_bound(n, setting)
         seen = [excess(private(V, n, s, 1.0, bound, True)) for s in range(5)]
         quiet = excess(ridge(V, bound.regularisation / AGENTS))

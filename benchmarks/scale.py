@@ -69,18 +69,18 @@ def memory(field):
 
 def run_case(case):
     """One training in this process; returns its figures."""
-    from ppadmm.experiments.spec import RunSpec
-    from ppadmm.experiments.train import _result, play, prepare
+    from ppadmm.runs.run import _result, execute, prepare
+    from ppadmm.runs.specification import RunSpec
 
     spec = RunSpec(rounds=ROUNDS, epsilon=10.0, seed=0, delta=1e-7, **case)
     began, started = time.perf_counter(), time.process_time()
     prepared = prepare(spec)
     read, started = time.process_time() - started, time.process_time()
-    played = play(prepared)
+    played = execute(prepared)
     first = trained = time.process_time() - started
     if first < WARM_BELOW or "memory" not in case:
         started = time.process_time()
-        played = play(prepared)
+        played = execute(prepared)
         trained = time.process_time() - started
     started = time.process_time()
     result = _result(prepared, played)

@@ -30,13 +30,13 @@ os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS
 
 import numpy as np
 
-from ppadmm.data.named import DATA_DIR_VARIABLE
-from ppadmm.experiments.cell import Cell, run_cell
-from ppadmm.experiments.figures import ALGORITHMS, BUDGETS, Setting
-from ppadmm.experiments.spec import RunSpec
-from ppadmm.experiments.train import prepare
-from ppadmm.privacy import accountant
-from ppadmm.privacy.calibration import calibrate
+from ppadmm.accounting import accountant
+from ppadmm.accounting.calibration import calibrate
+from ppadmm.datasets.named import DATA_DIR_VARIABLE
+from ppadmm.runs.run import prepare
+from ppadmm.runs.specification import RunSpec
+from ppadmm.studies.cell import Cell, run_cell
+from ppadmm.studies.figures import ALGORITHMS, BUDGETS, FigureSetting
 
 SEEDS = tuple(range(20))
 
@@ -108,7 +108,7 @@ def main():
     parser.add_argument("--sample", type=int, default=4)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results/sweep.json")
     args = parser.parse_args()
-    source = Setting(data=args.data, data_dir=args.data_dir).main
+    source = FigureSetting(data=args.data, data_dir=args.data_dir).main
     print(
         "| algorithm | runs | sweep, CPU s | one at a time, CPU s | ratio | as commands, CPU s | "
         "ratio |\n|---|---|---|---|---|---|---|"

@@ -29,18 +29,18 @@ os.environ.setdefault("PPADMM_KERNEL", "numba")
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
+from ppadmm.accounting import accountant
+from ppadmm.accounting.calibration import calibrate
 from ppadmm.data import Shard
 from ppadmm.data.coded import Coded
-from ppadmm.data.named import DATA_DIR_VARIABLE
+from ppadmm.datasets.named import DATA_DIR_VARIABLE
 from ppadmm.engines import local
-from ppadmm.experiments.metrics import evaluate
-from ppadmm.experiments.scene import cast
-from ppadmm.experiments.spec import RunSpec
-from ppadmm.experiments.train import prepare
 from ppadmm.noise import SeededNoise
-from ppadmm.privacy import accountant
-from ppadmm.privacy.calibration import calibrate
 from ppadmm.problem import Logistic, risk_of
+from ppadmm.runs.federation import make_agents
+from ppadmm.runs.metrics import evaluate
+from ppadmm.runs.run import prepare
+from ppadmm.runs.specification import RunSpec
 
 SETTINGS = {
     "agents": 5,
@@ -60,7 +60,9 @@ def fit_ppadmm(prepared):
     accountant.epsilon.cache_clear()
     spec, noise = prepared.spec, SeededNoise((prepared.spec.seed,))
     sites = prepared.scene.sites(spec.algorithm)
-    agents = cast(spec.algorithm, sites, [prepared.settings] * len(sites), noise, capped=True)
+    agents = make_agents(
+        spec.algorithm, sites, [prepared.settings] * len(sites), noise, capped=True
+    )
     return local.run(agents).model()[0]
 
 

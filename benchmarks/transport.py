@@ -2,8 +2,9 @@
 
     python benchmarks/transport.py [--repeats 3] [--out FILE]
 
-In a round every peer publishes one message of the length that `ppadmm.wire` gives for d parameters
-(98 + 16·d bytes) and waits for the same round from both neighbours; nothing is computed or signed.
+In a round every peer publishes one message of the length that `ppadmm.peers.messages` gives for d
+parameters (98 + 16·d bytes) and waits for the same round from both neighbours; nothing is computed
+or signed.
 With TLS: certificates on both sides and access control; without: plain TCP on loopback, with the
 same access control. Memory is the largest resident set of a process (VmHWM); a process is Python
 and the transport, without numpy or the learning part. For the restart one peer is killed (SIGKILL)
@@ -25,8 +26,8 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-from ppadmm.engines.seat import Credentials, Seat
-from ppadmm.engines.zenoh_transport import ZenohTransport
+from ppadmm.peers.link_settings import Credentials, LinkSettings
+from ppadmm.peers.zenoh.transport import ZenohTransport
 
 PEERS = 5
 RUN = bytes(16)
@@ -38,7 +39,7 @@ def message_of(round_, length):
 
 
 def length_of(d):
-    from ppadmm.wire import HEAD, SIGNATURE
+    from ppadmm.peers.messages import HEAD, SIGNATURE
 
     return HEAD.size + 16 * d + SIGNATURE
 
@@ -54,7 +55,7 @@ class Worker:
         self.kept = Path(plan["kept"]) if plan["kept"] else None
         credentials = Credentials(*map(Path, plan["credentials"])) if plan["credentials"] else None
         neighbours = {int(k): v for k, v in plan["neighbours"].items()}
-        self.seat = Seat(
+        self.seat = LinkSettings(
             RUN, plan["agent"], neighbours, credentials, self.length,
             tuple(plan["listen"]), tuple(plan["connect"]),
         )  # fmt: skip
@@ -107,9 +108,9 @@ def free_port():
 
 def certificates(folder):
     """Return (authority, certificate, key) for each peer."""
-    from ppadmm.engines.pki import enrolment
-    from ppadmm.engines.pki.authority import Authority
-    from ppadmm.engines.pki.enrolment import Keys
+    from ppadmm.peers.pki import enrolment
+    from ppadmm.peers.pki.authority import Authority
+    from ppadmm.peers.pki.enrolment import Keys
 
     authority, found = Authority(folder / "ca"), []
     authority.make("benchmark")

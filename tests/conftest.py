@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from ppadmm.accounting import Budget
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, Site, build
 from ppadmm.data import Shard, normalise_rows
 from ppadmm.engines import local
+from ppadmm.ledger import MemoryLedger
 from ppadmm.noise import SeededNoise
-from ppadmm.privacy import Budget, MemoryLedger
 from ppadmm.problem import Logistic, risk_of
 
 settings.register_profile(
@@ -45,7 +46,7 @@ def ray_cluster():
     """A Ray cluster of two CPUs for all tests of this process."""
     if find_spec("ray") is None:
         pytest.skip("Ray is not installed: pip install 'ppadmm[ray]'")
-    from ppadmm.engines.cluster import connected
+    from ppadmm.engines.ray.tasks import connected
 
     with connected(cpus=2) as ray:
         yield ray

@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 from rich.pretty import pretty_repr
 
-from ppadmm.data import Categorical, Label, Numeric, Schema, load
+from ppadmm.data import Categorical, Label, Numeric, Schema
 from ppadmm.data.coded import Coded
+from ppadmm.datasets import load
 
 try:
     from IPython.lib.pretty import pretty

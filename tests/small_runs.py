@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
+from ppadmm import canonical
 from ppadmm.algorithms.settings import Speaking
 from ppadmm.data.schema import Categorical, Label, Numeric, Schema
-from ppadmm.experiments.spec import RunSpec
-from ppadmm.experiments.train import train
-from ppadmm.privacy import canonical
-from ppadmm.privacy.certificate import DOMAIN
-from ppadmm.reports.files import write_run
+from ppadmm.runs.folder import write_run
+from ppadmm.runs.run import train
+from ppadmm.runs.specification import RunSpec
+from ppadmm.statements.certificate import DOMAIN
 
 EVIL = "</script><script>window.hacked=1</script>"
 HOSTILE = Schema(

@@ -3,7 +3,7 @@
 import math
 import random
 
-from ppadmm.privacy import Gaussian, ObjectivePerturbation, Pure, RepeatAndSelect, Tally
+from ppadmm.accounting import Gaussian, ObjectivePerturbation, Pure, RepeatAndSelect, Tally
 
 TIMES = (1, 1, 2, 3, 5, 10, 30, 100, 1000)
 

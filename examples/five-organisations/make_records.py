@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pyarrow.csv
 
-from ppadmm.data import SOURCES, even, load
+from ppadmm.data import even
+from ppadmm.datasets import SOURCES, load
 
 NAMES = ("hospital-a", "hospital-b", "clinic-c", "practice-d", "institute-e")
 

@@ -11,17 +11,17 @@ from ppadmm.errors import InputError, PpadmmError, PrivacyWarning
 
 if TYPE_CHECKING:
     from ppadmm.estimator import PrivateLinearSVC, PrivateLogisticRegression
-    from ppadmm.experiments.spec import RunSpec
-    from ppadmm.experiments.train import Result, train
+    from ppadmm.runs.run import Result, train
+    from ppadmm.runs.specification import RunSpec
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "PrivateLinearSVC": "ppadmm.estimator",
     "PrivateLogisticRegression": "ppadmm.estimator",
-    "RunSpec": "ppadmm.experiments.spec",
-    "Result": "ppadmm.experiments.train",
-    "train": "ppadmm.experiments.train",
+    "RunSpec": "ppadmm.runs.specification",
+    "Result": "ppadmm.runs.run",
+    "train": "ppadmm.runs.run",
 }
 
 __all__ = [

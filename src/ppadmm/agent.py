@@ -10,11 +10,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ppadmm.algorithms import Algorithm, Heard
+from ppadmm.algorithms import Algorithm, SharedState
 from ppadmm.errors import OutOfBoundsError, ProtocolError
-from ppadmm.mechanisms import Desk, Release
+from ppadmm.ledger.protocol import Ledger, Lost, Past, Sent
+from ppadmm.mechanisms import ChargedNoise, Release
 from ppadmm.noise import NoiseSource
-from ppadmm.privacy.ledger import Ledger, Lost, Past, Sent
 from ppadmm.records import HoldsRecords
 
 ROOM = 1.0 + 1e-9
@@ -27,7 +27,7 @@ class Message:
 
     agent: int
     round: int
-    heard: Heard
+    heard: SharedState
 
 
 @dataclass(frozen=True)
@@ -60,14 +60,14 @@ class Snapshot(HoldsRecords):
     round: int
     spoken: bool
     state: Any
-    inbox: dict[int, dict[int, Heard]]
+    inbox: dict[int, dict[int, SharedState]]
 
 
 Action: TypeAlias = Send | Wait | Done
 
 
 class Agent(HoldsRecords):
-    """Drives one algorithm through its rounds; its desk books every cost before noise is drawn."""
+    """Drives one algorithm through its rounds; every cost is booked before noise is drawn."""
 
     def __init__(
         self,
@@ -81,17 +81,17 @@ class Agent(HoldsRecords):
         self.number = number
         self.neighbours = tuple(neighbours)
         self.round = 0
-        self.desk = Desk(tuple(ledgers), noise)
+        self.charged = ChargedNoise(tuple(ledgers), noise)
         self._state = algorithm.init()
         self._spoken = False
-        self._inbox: dict[int, dict[int, Heard]] = {}
+        self._inbox: dict[int, dict[int, SharedState]] = {}
         for ledger, run in zip(ledgers, algorithm.reserved, strict=True):
             ledger.reserve(run)
 
     @property
     def ledgers(self) -> tuple[Ledger, ...]:
         """One ledger per replicate."""
-        return self.desk.ledgers
+        return self.charged.ledgers
 
     @property
     def untouched(self) -> bool:
@@ -116,7 +116,7 @@ class Agent(HoldsRecords):
         return tuple(j for j in self.neighbours if j not in inbox)
 
     @property
-    def heard(self) -> Heard:
+    def heard(self) -> SharedState:
         """What neighbours should now know of this agent."""
         return self.algorithm.heard(self._state)
 
@@ -138,11 +138,11 @@ class Agent(HoldsRecords):
     def _booked(self) -> bool:
         """Say whether an earlier process spoke, or paid to speak, in the next round to speak in."""
         round_ = self.round + 1 if self._spoken else self.round
-        if round_ >= self.algorithm.rounds or not self.desk.durable:
+        if round_ >= self.algorithm.rounds or not self.charged.durable:
             return False
         return any(ledger.past(round_) is not None for ledger in self.ledgers)
 
-    def _advance(self, inbox: Mapping[int, Heard]) -> None:
+    def _advance(self, inbox: Mapping[int, SharedState]) -> None:
         self._state = self.algorithm.absorb(self._state, inbox)
         self._inbox.pop(self.round, None)
         self.round, self._spoken = self.round + 1, False
@@ -190,11 +190,11 @@ class Agent(HoldsRecords):
         self._inbox = {t: dict(heard) for t, heard in snapshot.inbox.items()}
 
     def _speak(self) -> Send:
-        pasts = [ledger.past(self.round) for ledger in self.ledgers] if self.desk.durable else []
+        pasts = [ledger.past(self.round) for ledger in self.ledgers] if self.charged.durable else []
         if any(past is not None for past in pasts):
             release = self._resumed(pasts)
         else:
-            self._state, release = self.algorithm.propose(self._state, self.desk)
+            self._state, release = self.algorithm.propose(self._state, self.charged)
         heard = self.algorithm.heard(self._state)
         for k, past in enumerate(pasts):
             if not isinstance(past, Sent):
@@ -216,5 +216,5 @@ class Agent(HoldsRecords):
                 value[k], total[k] = past.value, past.total
         spoke = np.array([isinstance(past, Sent) and past.spoke for past in pasts])
         spent = np.array([isinstance(past, Lost) or past.spoke for past in pasts if past])
-        self._state = self.algorithm.resumed(self._state, Heard(value, total), spoke, spent)
+        self._state = self.algorithm.resumed(self._state, SharedState(value, total), spoke, spent)
         return Release(value, spoke)

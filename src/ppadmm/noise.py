@@ -15,8 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.random.bit_generator import ISeedSequence
 
+from ppadmm.arrays import Array, Rows
 from ppadmm.errors import InputError
-from ppadmm.typing import Array, Rows
 
 FINENESS = 2.0**-44
 """Grids are at most this fraction of the noise's standard deviation."""

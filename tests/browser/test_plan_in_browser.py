@@ -3,8 +3,8 @@
 import pytest
 from pages import CONTRAST, overflow
 
-from ppadmm.experiments.plan import PlanSpec, plan
-from ppadmm.reports.plan import write_plan
+from ppadmm.planning.page import write_plan
+from ppadmm.planning.plan import PlanSpec, plan
 
 OVERLAPS = """() => {
   const line = document.querySelector("#plot-plan .line"), box = line.ownerSVGElement;

@@ -6,7 +6,7 @@ import pytest
 from pages import CONTRAST, overflow
 from small_runs import folder_of
 
-from ppadmm.reports.html import write_report
+from ppadmm.runs.report.page import write_report
 
 
 def column(page, table, index):

@@ -11,8 +11,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "engines"))
 from sites import make_sites
 from test_peer_page import run_in_memory
 
-from ppadmm.engines.status_page import StatusPage
-from ppadmm.reports.peer import live_page
+from ppadmm.peers.results import live_page
+from ppadmm.peers.status_page import StatusPage
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from ppadmm.experiments.opponents import FailingSolver
+from ppadmm.auditing.opponents import FailingSolver
 from ppadmm.mechanisms import PerturbedMinimiser
 from ppadmm.solvers import Guarded
 

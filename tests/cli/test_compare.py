@@ -36,7 +36,7 @@ def test_every_algorithm_at_every_budget(run):
 
 def test_a_row_is_the_run_that_train_would_do():
     from ppadmm import RunSpec, train
-    from ppadmm.experiments.compare import Grid, compare
+    from ppadmm.studies.compare import Grid, compare
 
     grid = Grid(algorithms=("pp",), epsilons=(1.0,), seeds=1, splits=1, rounds=5, agents=3)
     row = compare(grid)[0]
@@ -86,9 +86,9 @@ def test_every_algorithm_ends_with_a_summary(command, algorithm):
 def test_gamma_noise_that_cannot_be_calibrated_is_refused_before_any_payment():
     from conftest import random_shard
 
+    from ppadmm.accounting import Budget
     from ppadmm.algorithms import Settings, Site, build
     from ppadmm.errors import InfeasibleError
-    from ppadmm.privacy import Budget
     from ppadmm.problem import Logistic, MarginRisk
 
     site = Site(0, 2, (1,), MarginRisk(random_shard(), Logistic()))

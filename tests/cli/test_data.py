@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ppadmm.data import NAMES, SOURCES, Schema, fetch
+from ppadmm.data import Schema
+from ppadmm.datasets import NAMES, SOURCES
+from ppadmm.datasets import download as fetch
 
 CSV = "\n".join(["age,sex,ill", *(f"{20 + i},{'fm'[i % 2]},{i % 3 % 2}" for i in range(60))]) + "\n"
 

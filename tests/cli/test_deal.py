@@ -10,7 +10,7 @@ import pyarrow.csv
 import pytest
 
 from ppadmm import RunSpec, train
-from ppadmm.data import load
+from ppadmm.datasets import load
 from ppadmm.errors import InputError
 
 N = 300

@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 import typer
 
-from ppadmm import errors
+from ppadmm import doctor, errors
 from ppadmm.algorithms import ALGORITHMS
 from ppadmm.cli import app as cli
 from ppadmm.cli.app import InternalError
 from ppadmm.cli.common import ALGORITHM_NAMES, InterruptedRunError
-from ppadmm.experiments import doctor
 from ppadmm.noise import SecureNoise
 from ppadmm.problem import LOSSES
 from ppadmm.solvers import SOLVERS

@@ -14,14 +14,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from ppadmm import RunSpec, train
+from ppadmm.accounting import Budget
 from ppadmm.cli.common import size
-from ppadmm.data import Categorical, Label, Numeric, Schema, blocks, stream
+from ppadmm.data import Categorical, Label, Numeric, Schema
+from ppadmm.data.stream import blocks
+from ppadmm.data.stream import streamed as stream
 from ppadmm.errors import BudgetError, InputError, LedgerError
-from ppadmm.experiments.booked import Booking
-from ppadmm.privacy import Budget
-from ppadmm.privacy.sqlite_ledger import SqliteLedger
+from ppadmm.ledger.owner import OwnerLedger
 from ppadmm.problem import MarginRisk, StreamedRisk
-from ppadmm.reports.command import command as command_of
+from ppadmm.runs.ledger_session import LedgerOptions
+from ppadmm.runs.report.command import command as command_of
 
 N = 3000
 SCHEMA = Schema(
@@ -106,8 +108,8 @@ def test_the_same_with_three_classes():
 
 
 def test_many_test_records_have_an_area_within_a_bin(monkeypatch):
-    monkeypatch.setattr("ppadmm.experiments.held_out.EXACT", 0)
-    monkeypatch.setattr("ppadmm.experiments.held_out.AllScores", None)  # bins it must be
+    monkeypatch.setattr("ppadmm.runs.evaluation.EXACT", 0)
+    monkeypatch.setattr("ppadmm.runs.evaluation.AllScores", None)  # bins it must be
     whole, streamed = both()
     assert streamed.metrics.auc[0] == pytest.approx(whole.metrics.auc[0], abs=1e-4)
 
@@ -282,9 +284,9 @@ def test_a_finished_run_and_a_failed_one_leave_nothing_behind(tmp_path, monkeypa
 
 
 def grant(epsilon=3.0):
-    with SqliteLedger.create(Path("owner.ledger"), "owner") as ledger:
+    with OwnerLedger.create(Path("owner.ledger"), "owner") as ledger:
         ledger.grant("records", Budget(epsilon, 1e-3))
-    return Booking(Path("owner.ledger"), "records")
+    return LedgerOptions(Path("owner.ledger"), "records")
 
 
 def test_a_ledger_knows_streamed_records_and_takes_an_interrupted_run_up(monkeypatch):
@@ -306,7 +308,7 @@ def test_a_ledger_knows_streamed_records_and_takes_an_interrupted_run_up(monkeyp
     assert result.statement.private
     assert result.entry["runs"] == 2
     assert result.entry["spent"] > in_memory.entry["spent"]
-    with SqliteLedger.open(Path("owner.ledger")) as ledger:
+    with OwnerLedger.open(Path("owner.ledger")) as ledger:
         assert len(ledger.books.commitments) == 1
         assert all(run.outcome == "finished" for run in ledger.books.counted("records"))
     with pytest.raises(BudgetError, match="records"):
@@ -318,4 +320,6 @@ def test_other_streamed_records_are_not_taken_for_these():
     train(replace(spec, epsilon=1.0), booking=grant())
     pq.write_table(pa.table(records(seed=1)), "big.parquet")
     with pytest.raises(LedgerError, match="resumed"):
-        train(replace(spec, epsilon=1.0), booking=Booking(Path("owner.ledger"), "records", True))
+        train(
+            replace(spec, epsilon=1.0), booking=LedgerOptions(Path("owner.ledger"), "records", True)
+        )

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from ppadmm.engines.peer_file import PeerFile
+from ppadmm.peers.settings import PeerFile
 
 
 def printed_fingerprint(text):

@@ -17,10 +17,10 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "engines"))
 from sites import Peer, free_ports, make_router, make_sites, until
 from test_peer_processes import SEED, coefficients, local_trace
 
-from ppadmm.engines.pki import certificates, enrolment
-from ppadmm.engines.pki.authority import Authority
-from ppadmm.engines.pki.enrolment import Keys
-from ppadmm.reports.certificate import verified
+from ppadmm.peers.certified import verify_certificates
+from ppadmm.peers.pki import certificates, enrolment
+from ppadmm.peers.pki.authority import Authority
+from ppadmm.peers.pki.enrolment import Keys
 
 pytest.importorskip("zenoh", reason="eclipse-zenoh (extra peer) is not installed")
 TEST = ("--test-seed", SEED)
@@ -187,7 +187,7 @@ def test_a_site_that_is_revoked_in_a_run_ends_it_with_valid_results(tmp_path):
         assert [(row["agent"], row["why"], row["level"]) for row in told] == [(0, WORDS, "warning")]
     for i in range(1, 4):
         folder = sites.files[i].parent / "results"
-        (verdict,) = verified([folder / "certificate.json"], [], None, folder)
+        (verdict,) = verify_certificates([folder / "certificate.json"], [], None, folder)
         assert any(WORDS in warning for warning in verdict.statement["warnings"])
         assert json.loads((folder / "model.json").read_bytes())["ended"]
         (run,) = sites.books(i).runs.values()

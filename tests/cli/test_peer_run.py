@@ -11,12 +11,12 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "engines"))
 from sites import SCHEMA, Peer, free_ports, make_sites, until, write_records
 
-from ppadmm.engines.agreement_file import load_agreement, save_agreement
-from ppadmm.engines.peer_file import PeerFile
-from ppadmm.engines.pki.key_files import read_signing_key
-from ppadmm.privacy import Budget
-from ppadmm.privacy.protection import Protection
-from ppadmm.privacy.sqlite_ledger import SqliteLedger
+from ppadmm.accounting import Budget
+from ppadmm.accounting.protection import Protection
+from ppadmm.ledger.owner import OwnerLedger
+from ppadmm.peers.agreement_file import load_agreement, save_agreement
+from ppadmm.peers.pki.key_files import read_signing_key
+from ppadmm.peers.settings import PeerFile
 
 pytest.importorskip("zenoh", reason="eclipse-zenoh (extra peer) is not installed")
 
@@ -123,7 +123,7 @@ def test_a_number_that_is_none_spends_nothing(command, tmp_path, words, sentence
     done = command("peer", words[0], file, *words[1:])
     assert done.code == 2, done.err
     assert sentence in done.err
-    with SqliteLedger.open(file.parent / "site.ledger") as ledger:
+    with OwnerLedger.open(file.parent / "site.ledger") as ledger:
         assert ledger.spent("records") == 0.0
 
 
@@ -195,7 +195,7 @@ class TestChecking:
 
     def test_a_run_that_the_ledger_would_refuse_is_seen_before_it_starts(self, command, tmp_path):
         sites = make_sites(tmp_path, n=2, graph="complete")
-        with SqliteLedger.open(sites.files[0].parent / "site.ledger") as ledger:
+        with OwnerLedger.open(sites.files[0].parent / "site.ledger") as ledger:
             ledger.grant("records", Budget(0.5, 1e-4))
         done = command("peer", "check", sites.files[0], "--seconds", 0.1)
         assert done.code == 11
@@ -205,7 +205,7 @@ class TestChecking:
 
     def test_a_grant_for_another_adjacency_is_seen_before_it_starts(self, command, tmp_path):
         sites = make_sites(tmp_path, n=2, graph="complete")
-        with SqliteLedger.open(sites.files[0].parent / "site.ledger") as ledger:
+        with OwnerLedger.open(sites.files[0].parent / "site.ledger") as ledger:
             ledger.grant("records", Budget(9.0, 1e-4), protection=Protection("zero-out"))
         done = command("peer", "check", sites.files[0], "--seconds", 0.1)
         assert done.code == 11
@@ -217,8 +217,8 @@ class TestChecking:
         """The other side is a check, too, in this process, with terms and a clock of its own."""
         import threading
 
-        from ppadmm.engines import peer_check
-        from ppadmm.engines.zenoh_transport import ZenohTransport
+        from ppadmm.peers import check as peer_check
+        from ppadmm.peers.zenoh.transport import ZenohTransport
 
         sites = make_sites(tmp_path, n=2, graph="complete")
         peer = PeerFile.load(sites.files[1])
@@ -241,7 +241,7 @@ class TestChecking:
             assert words in done.out
 
     def test_why_a_link_fails_is_said(self, tmp_path):
-        from ppadmm.engines.peer_check import Answer, probe
+        from ppadmm.peers.check import ProbeAnswer, probe
 
         sites = make_sites(tmp_path / "a", n=2, graph="complete")
         strange = make_sites(tmp_path / "b", n=2, graph="complete")
@@ -250,7 +250,7 @@ class TestChecking:
         ours, theirs = (PeerFile.load(each.files[0]).credentials() for each in (sites, strange))
         try:
             until(lambda: _listens(sites, 1))
-            assert probe(end, ours) == Answer(reached=True)
+            assert probe(end, ours) == ProbeAnswer(reached=True)
             assert "is not from this site's authority" in probe(end, theirs).problem
             name = end.replace("127.0.0.1", "localhost")
             assert "is not for the address localhost" in probe(name, ours).problem

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from small_runs import copy_of, folder_of
 
-import ppadmm.experiments.train
+import ppadmm.runs.run
 from ppadmm.cli import main
-from ppadmm.experiments.spec import RunSpec
-from ppadmm.reports.command import command
+from ppadmm.runs.report.command import command
+from ppadmm.runs.specification import RunSpec
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_the_command_in_a_report_gives_the_same_run(run, monkeypatch, arguments)
         specs.append(spec)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ppadmm.experiments.train, "train", stop)
+    monkeypatch.setattr(ppadmm.runs.run, "train", stop)
     run("train", *arguments)
     again = shlex.split(command(asdict(specs[0])))
     assert again[0] == "ppadmm"

@@ -14,11 +14,10 @@ import pytest
 
 from ppadmm.cli import main
 from ppadmm.cli.common import Lines
-from ppadmm.data import load
+from ppadmm.datasets import load
 from ppadmm.errors import DataError
-from ppadmm.experiments import cell as cells
-from ppadmm.experiments import figures
-from ppadmm.reports import plots
+from ppadmm.studies import cell as cells
+from ppadmm.studies import figures, plots
 
 SMALL = ("--label", "ill", "--seeds", "2", "--splits", "1", "--jobs", "1", "--out", "out")
 

@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from ppadmm.experiments.sample_bound import Setting
-from ppadmm.experiments.samples import records_needed
-from ppadmm.privacy import Budget
+from ppadmm.accounting import Budget
+from ppadmm.planning.sample_bound import BoundSetting
+from ppadmm.planning.sample_sizes import records_needed
 from ppadmm.problem import make_graph
 
 SMALL = ("--error", "0.3", "--norm", "2", "--features", "10", "--graph", "ring", "--rounds", "60")
@@ -25,13 +25,13 @@ def test_the_figures_are_those_of_the_calculator(run):
     code, out, _ = run(*SMALL, "--epsilons", "0.5,2", "--json")
     assert code == 0
     figures = json.loads(out)
-    setting = Setting(10, make_graph("ring", 5), norm=2.0)
+    setting = BoundSetting(10, make_graph("ring", 5), norm=2.0)
     assert figures["pooled"]["records_per_agent"] == records_needed(0.3, setting).n
     rows = {row["epsilon"]: row for row in figures["private"]}
     assert list(rows) == [0.5, 1.0, 2.0]
     for epsilon, row in rows.items():
         budget = Budget(epsilon, 1e-6)
-        found = records_needed(0.3, Setting(10, make_graph("ring", 5), 2.0, 0.95, 60, budget))
+        found = records_needed(0.3, BoundSetting(10, make_graph("ring", 5), 2.0, 0.95, 60, budget))
         assert row["records_per_agent"] == found.n
         assert row["bound"] == pytest.approx(sum(row["parts"].values())) == found.total <= 0.3
         without = figures["without_noise"]["records_per_agent"]

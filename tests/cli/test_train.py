@@ -283,7 +283,7 @@ class TestFiles:
 
     def test_a_report_that_cannot_be_made_takes_no_results_away(self, ppadmm, monkeypatch):
         with monkeypatch.context() as patch:
-            patch.setattr("ppadmm.reports.html.render", lambda *_: 1 / 0)
+            patch.setattr("ppadmm.runs.report.page.render", lambda *_: 1 / 0)
             done = ppadmm(*private("--out", "one"))
         assert done.code == 12
         assert done.out.startswith("pp on people.csv: ")

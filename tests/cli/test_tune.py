@@ -7,23 +7,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ppadmm.data import load
+from ppadmm.accounting import Budget, RepeatAndSelect, epsilon
+from ppadmm.accounting.event_data import from_plain
+from ppadmm.datasets import load
 from ppadmm.errors import BudgetError, InfeasibleError, InputError
-from ppadmm.experiments import tune as module
-from ppadmm.experiments.booked import Booked, Booking
-from ppadmm.experiments.scoring import accuracy
-from ppadmm.experiments.spec import RunSpec
-from ppadmm.experiments.train import prepare
-from ppadmm.experiments.tune import tune
+from ppadmm.ledger import database as chain_file
+from ppadmm.ledger.balance import cost
+from ppadmm.ledger.chain import read_rows, verify
+from ppadmm.ledger.owner import OwnerLedger
+from ppadmm.ledger.run import decode
+from ppadmm.ledger.state import tally_of
 from ppadmm.noise import SecureNoise
-from ppadmm.privacy import Budget, RepeatAndSelect, chain_file, epsilon
-from ppadmm.privacy.accounts import cost
-from ppadmm.privacy.books import tally_of
-from ppadmm.privacy.chain import read_rows, verify
-from ppadmm.privacy.record import from_plain
-from ppadmm.privacy.run_ledger import decode
-from ppadmm.privacy.sqlite_ledger import SqliteLedger
-from ppadmm.reports.tune import tune_text
+from ppadmm.runs.ledger_session import LedgerOptions, LedgerSession
+from ppadmm.runs.run import prepare
+from ppadmm.runs.scoring import accuracy
+from ppadmm.runs.specification import RunSpec
+from ppadmm.studies import tune as module
+from ppadmm.studies.tune import tune
+from ppadmm.studies.tune_text import tune_text
 
 SPEC = RunSpec(epsilon=2.0, rounds=4, agents=3, seed=1)
 
@@ -117,7 +118,7 @@ class TestLedger:
     @pytest.fixture
     def ledger(self, tmp_path):
         path = tmp_path / "a.ledger"
-        with SqliteLedger.create(path, "owner") as made:
+        with OwnerLedger.create(path, "owner") as made:
             made.grant("synthetic", Budget(2.0, 1e-6))
         return path
 
@@ -126,7 +127,7 @@ class TestLedger:
         return run
 
     def test_every_release_and_every_score_is_charged_and_kept(self, data, ledger):
-        found = tune(self.SPEC, self.ETAS, data=data, booking=Booking(ledger))
+        found = tune(self.SPEC, self.ETAS, data=data, booking=LedgerOptions(ledger))
         run = self.state(ledger)
         places = {(agent, round_) for agent in range(3) for round_ in range(2 * (3 + 1))}
         assert run.outcome == "finished"
@@ -138,9 +139,9 @@ class TestLedger:
     def test_a_search_that_does_not_fit_is_refused_before_anything_is_drawn(self, data, ledger):
         dear = replace(self.SPEC, epsilon=2.5)
         with pytest.raises(BudgetError, match=r"would cost ε = 2\.5"):
-            tune(dear, self.ETAS, data=data, booking=Booking(ledger))
+            tune(dear, self.ETAS, data=data, booking=LedgerOptions(ledger))
         with pytest.raises(BudgetError, match="is not private"):
-            tune(replace(self.SPEC, seed=1), self.ETAS, data=data, booking=Booking(ledger))
+            tune(replace(self.SPEC, seed=1), self.ETAS, data=data, booking=LedgerOptions(ledger))
         assert not verify(read_rows(ledger))[0].runs
 
     def test_a_lost_score_is_not_drawn_again_and_its_setting_not_chosen(
@@ -158,8 +159,8 @@ class TestLedger:
         spec = replace(self.SPEC, algorithm="centralised", rounds=None)
         options = {"regularisations": (0.01, 0.1), "data": data}
         with pytest.raises(KeyboardInterrupt):
-            tune(spec, booking=Booking(ledger), **options)
-        found = tune(spec, booking=Booking(ledger, resume=True), **options)
+            tune(spec, booking=LedgerOptions(ledger), **options)
+        found = tune(spec, booking=LedgerOptions(ledger, resume=True), **options)
         assert found.candidates[0].score is None
         assert found.result.spec.regularisation == 0.1
         assert "lost in a crash" in tune_text(found)
@@ -170,7 +171,7 @@ class TestLedger:
     def repeated(self, data, ledger, **options):
         return tune(
             self.REPEAT, regularisations=(0.01, 0.1), how="repeat", data=data,
-            booking=Booking(ledger, **options),
+            booking=LedgerOptions(ledger, **options),
         )  # fmt: skip
 
     def test_of_a_repeated_search_the_ledger_knows_the_best_only(self, data, ledger):
@@ -194,7 +195,7 @@ class TestLedger:
     def test_a_repeated_search_that_was_kept_is_shown_again(self, data, ledger, monkeypatch):
         first = []
         with monkeypatch.context() as patch:
-            patch.setattr(Booked, "finish", lambda _: first.append(1) or 1 / 0)
+            patch.setattr(LedgerSession, "finish", lambda _: first.append(1) or 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 self.repeated(data, ledger)
         monkeypatch.setattr(SecureNoise, "gaussian", lambda *_: 1 / 0)

@@ -8,10 +8,10 @@ from planted import NAME
 from scipy.sparse import csr_array
 
 from ppadmm import PrivateLogisticRegression
-from ppadmm.data import Shard, draft_schema
-from ppadmm.data.brazil import read_brazil
+from ppadmm.data import Shard, infer_schema
 from ppadmm.data.coded import Coded
-from ppadmm.data.named import load
+from ppadmm.datasets.brazil import read_brazil
+from ppadmm.datasets.named import load
 from ppadmm.errors import DataError
 
 AGE = 77.123456789
@@ -45,7 +45,7 @@ def coded(code):
         (lambda: Shard(coded(77), labels(1.0)), "group 0"),
         (lambda: Shard(np.array([[NAME, AGE]] * 20, dtype=object), labels(1.0)), "numbers only"),
         (lambda: Shard(rows(), [NAME] * 20), "map the classes"),
-        (lambda: draft_schema({"age": [AGE] * 9, "ill": [LABEL] * 9}, "ill"), "Label 'ill'"),
+        (lambda: infer_schema({"age": [AGE] * 9, "ill": [LABEL] * 9}, "ill"), "Label 'ill'"),
     ],
 )
 def test_rows_and_labels(make, place):
@@ -127,7 +127,7 @@ def test_a_class_that_all_records_have():
 
 
 def test_the_files_of_a_named_data_set(tmp_path):
-    from ppadmm.data import brazil
+    from ppadmm.datasets import brazil
 
     (tmp_path / brazil._FILES[0]).write_text(f"1 2 {NAME}\n")
     refused(lambda: read_brazil(tmp_path), "Cannot read")
@@ -137,7 +137,7 @@ def test_the_files_of_a_named_data_set(tmp_path):
 
 
 def test_a_fault_of_ours_is_told_without_its_words(command, monkeypatch, tmp_path):
-    from ppadmm.experiments import train
+    from ppadmm.runs import run as train
 
     def fail(*_):
         raise ValueError(f"could not convert {NAME}")
@@ -146,6 +146,6 @@ def test_a_fault_of_ours_is_told_without_its_words(command, monkeypatch, tmp_pat
     outcome = command("train", "--rounds", "2", "--no-save")
     assert outcome.code == 70
     assert NAME not in outcome.out + outcome.err
-    assert "ValueError in ppadmm/experiments/train.py, line" in outcome.err
+    assert "ValueError in ppadmm/runs/run.py, line" in outcome.err
     assert "--debug" in outcome.err
     assert "may quote records" in outcome.err

@@ -20,31 +20,26 @@ from planted import SCHEMA, Secrets, pickled, planted, planted_table, texts_of, 
 
 import ppadmm
 from ppadmm import PrivateLinearSVC, PrivateLogisticRegression, RunSpec, records
-from ppadmm.agreement import Agreement
-from ppadmm.agreement import Party as Member
+from ppadmm.accounting import Budget
 from ppadmm.algorithms import ALGORITHMS
 from ppadmm.data import Partition, Shard, open_stream
-from ppadmm.data.blocks import Writer
 from ppadmm.data.fingerprint import Cells, fingerprint
 from ppadmm.data.multiset import Multiset
-from ppadmm.data.stream import _plan
-from ppadmm.engines.actors import Host
-from ppadmm.engines.cluster import Home
-from ppadmm.engines.peer_outcome import Pace
-from ppadmm.engines.transport import Hub
-from ppadmm.estimator import classifiers, watch
-from ppadmm.experiments.booked import Booking, open_booking
-from ppadmm.experiments.held_out import AllScores, Binned
-from ppadmm.experiments.peering import Setting, take_part
-from ppadmm.experiments.roles import roles
-from ppadmm.experiments.scene import cast
-from ppadmm.experiments.site import Party, Records
-from ppadmm.experiments.train import play, prepare, prepare_opened, train
-from ppadmm.experiments.tune import _Plan, tune
+from ppadmm.data.stream.blocks import Writer
+from ppadmm.data.stream.streamed import _plan
+from ppadmm.engines.ray.actors import Host
+from ppadmm.engines.ray.tasks import Home
+from ppadmm.estimator import classifiers
+from ppadmm.estimator import reuse_guard as watch
+from ppadmm.ledger.owner import OwnerLedger
+from ppadmm.ledger.sketch import Places, Sketch
 from ppadmm.noise import SecureNoise
-from ppadmm.privacy import Budget
-from ppadmm.privacy.sketch import Places, Sketch
-from ppadmm.privacy.sqlite_ledger import SqliteLedger
+from ppadmm.peers.agreement import Agreement
+from ppadmm.peers.agreement import Party as Member
+from ppadmm.peers.outcome import RetrySchedule
+from ppadmm.peers.site import Participant, SiteRecords
+from ppadmm.peers.taking_part import SiteSettings, take_part
+from ppadmm.peers.transport import Hub
 from ppadmm.problem import (
     Logistic,
     Multinomial,
@@ -56,10 +51,16 @@ from ppadmm.problem import (
 )
 from ppadmm.problem.packed import Column, Joint
 from ppadmm.records import HoldsRecords
+from ppadmm.runs.agent_factory import agent_factories
+from ppadmm.runs.evaluation import AllScores, Binned
+from ppadmm.runs.federation import make_agents
+from ppadmm.runs.ledger_session import LedgerOptions, open_session
+from ppadmm.runs.run import execute, prepare, prepare_opened, train
 from ppadmm.solvers import SOLVERS, FixedMetric, cold_start
 from ppadmm.solvers.base import Point, Step
 from ppadmm.solvers.each import Everyone
 from ppadmm.solvers.single import At, Task
+from ppadmm.studies.tune import _Plan, tune
 
 SPEC = RunSpec(agents=3, rounds=3, epsilon=20.0, delta=1e-3, graph="complete", beta=1e-7)
 OTHERS = {"centralised": {"rounds": 1}, "one-shot": {"rounds": 1}}
@@ -76,49 +77,48 @@ def spec_of(algorithm, **changes):
 
 PLAIN = {
     "public numbers and names": """
-        algorithms.base.Recipe algorithms.defaults.Plan algorithms.defaults.Sizes agent.Done
-        agent.Wait data.dealing.Dealer data.named.Source data.schema.Classes experiments.cell.Cell
-        experiments.booked.Booking experiments.compare.Grid mechanisms.minimiser.Place
-        mechanisms.minimiser.FreeMinimiser privacy.accountant.Bound privacy.calibration.Step
+        algorithms.base.Recipe algorithms.defaults.Hyperparameters algorithms.defaults.Sizes
+        agent.Done agent.Wait data.stream.assignment.LabelReader datasets.named.DataSource
+        data.schema.Classes studies.cell.Cell runs.ledger_session.LedgerOptions
+        studies.compare.Grid mechanisms.minimiser.Place mechanisms.minimiser.FreeMinimiser
+        accounting.accountant.Bound accounting.calibration.StepConstants
         problem.losses.HuberHinge problem.losses.OneMargin problem.multiclass.OneVsRest
         problem.risk.NoRecords algorithms.statistics.LossDecrease algorithms.statistics.Movement
-        solvers.newton.Newton solvers.quasi_newton.LBFGS experiments.doctor.Findings
-        experiments.doctor.Look""",
+        solvers.newton.Newton solvers.quasi_newton.LBFGS doctor.Findings doctor.Look""",
     "noise sources, books of what was charged and released": """
-        engines.actors.Journal engines.chorus.Voices experiments.scoring.Replay
-        experiments.scoring.Till experiments.scoring.Vault experiments.site.Replayed""",
+        engines.ray.actors.Journal engines.vectorised.RowwiseNoise runs.scoring.ReplayedLedger
+        runs.scoring.SearchLedger runs.scoring.SelectionRecord peers.site.Replayed""",
     "figures of finished runs": """
-        experiments.cell.Outcome experiments.compare.Row experiments.figures.Block
-        experiments.figures.Figure experiments.figures.Panel experiments.figures.Point
-        experiments.figures.Setting experiments.figures.Source experiments.sweep.Store
-        experiments.sweep.Sweep experiments.membership.Membership experiments.audit.Audit""",
+        studies.cell.CellResult studies.compare.ComparisonRow studies.figures.Block
+        studies.figures.Figure studies.figures.Panel studies.figures.CurvePoint
+        studies.figures.FigureSetting studies.figures.FigureSource studies.sweep.CellStore
+        studies.sweep.Sweep auditing.membership.Membership auditing.audit.Audit""",
     "made-up records, which anybody can make again": """
-        data.populations.Population experiments.attacks.Bout experiments.audit.Game
-        experiments.audit.AgentGame experiments.game.Classes experiments.game.Margins
-        experiments.game.Position experiments.game.Transcript experiments.game.World
-        experiments.games.ScoreGame
-        experiments.opponents.Echo experiments.opponents.FailingSolver experiments.opponents.Lean
-        experiments.opponents.Mirror experiments.opponents.Press experiments.opponents.Push
-        experiments.opponents.Steer experiments.opponents.Tempt experiments.opponents.TemptOutside
-        experiments.opponents.WorstSolver""",
+        planning.synthetic_records.SyntheticRecords auditing.attacks.ScoredRun
+        auditing.audit.Game auditing.audit.AgentGame auditing.game.ClassRecords
+        auditing.game.MarginRecords auditing.game.Position auditing.game.Transcript
+        auditing.game.NeighbouringData auditing.games.ScoreGame auditing.opponents.Echo
+        auditing.opponents.FailingSolver auditing.opponents.Lean auditing.opponents.Mirror
+        auditing.opponents.Press auditing.opponents.Push auditing.opponents.Steer
+        auditing.opponents.Tempt auditing.opponents.TemptOutside auditing.opponents.WorstSolver""",
     "plans: public sizes and made-up populations": """
-        experiments.crowds.Guess experiments.crowds.Need experiments.forecast.Case
-        experiments.forecast.Coarse experiments.forecast.Crowd experiments.forecast.Setup
-        experiments.forecast.Stand experiments.plan_result.Change experiments.plan_result.Forecast
-        experiments.plan_result.Plan experiments.plan_result.Target
-        experiments.plan_spec.PlanSpec experiments.sample_bound.Choice
-        experiments.sample_bound.Parts experiments.sample_bound.Setting experiments.samples.Answer
-        experiments.samples.ErrorBound""",
+        planning.populations.Guess planning.populations.SampleSizes planning.forecast.Scenario
+        planning.forecast.CoarseSolver planning.forecast.Population planning.forecast.Setup
+        planning.forecast.ScaledRisk planning.result.Change planning.result.Forecast
+        planning.result.Plan planning.result.Target planning.specification.PlanSpec
+        planning.sample_bound.Choice planning.sample_bound.Parts
+        planning.sample_bound.BoundSetting planning.sample_sizes.RecordsNeeded
+        planning.sample_sizes.ErrorBound""",
     "keys, links and pages: they get messages, which hold what was released": """
-        engines.actors.Stored engines.agreement_file.Card engines.peer_check.Answer
-        engines.peer_check.Check engines.peer_check.Found engines.peer_file.Link
-        engines.peer_file.PeerFile engines.peer_standing.Standing engines.peer_view.JsonLines
-        engines.pki.authority.Authority engines.pki.enrolment.Keys engines.pki.revocations.Watch
-        engines.pki.revocations.Revocations
-        engines.seat.Credentials engines.seat.Seat engines.status_page.StatusPage
-        engines.transport.Neighbour engines.transport.Status
-        engines.zenoh_log.ZenohLog engines.zenoh_router.Router engines.zenoh_session.Line
-        engines.zenoh_session.Strangers engines.zenoh_transport.ZenohTransport""",
+        engines.ray.actors.Stored peers.agreement_file.Card peers.check.ProbeAnswer
+        peers.check.Check peers.check.CheckResult peers.settings.Link peers.settings.PeerFile
+        peers.state.PeerState peers.status.JsonLines peers.pki.authority.Authority
+        peers.pki.enrolment.Keys peers.pki.revocations.RevocationWatch
+        peers.pki.revocations.Revocations peers.link_settings.Credentials
+        peers.link_settings.LinkSettings peers.status_page.StatusPage peers.transport.Neighbour
+        peers.transport.Status peers.zenoh.log.ZenohLog peers.zenoh.router.Router
+        peers.zenoh.session.Line peers.zenoh.session.Strangers
+        peers.zenoh.transport.ZenohTransport""",
 }
 """Classes that no record gets into, by reason."""
 
@@ -163,7 +163,7 @@ def runs(data):
         yield train(spec_of(name), data=data)
     yield train(spec_of("pp", seed=1), data=data)
     yield train(spec_of("ipp", calibration="paper", seed=1), data=data)
-    yield play(prepare(spec_of("pp"), data))
+    yield execute(prepare(spec_of("pp"), data))
 
 
 def searches(data):
@@ -198,7 +198,9 @@ def networks(data, secrets):
 def started(prepared):
     """Agents that have spoken once."""
     sites = prepared.scene.sites(prepared.spec.algorithm)
-    agents = cast(prepared.spec.algorithm, sites, [prepared.settings] * len(sites), SecureNoise())
+    agents = make_agents(
+        prepared.spec.algorithm, sites, [prepared.settings] * len(sites), SecureNoise()
+    )
     for agent in agents:
         agent.next()
     return agents
@@ -208,7 +210,7 @@ def acting(data, folder):
     """Hosts as a Ray actor has them, and their roles."""
     prepared = prepare(spec_of("pp", seed=1), data)
     own = [prepared.settings] * 3
-    sent = roles(prepared.scene, "pp", own, 1, False)
+    sent = agent_factories(prepared.scene, "pp", own, 1, False)
     (folder / "run").touch()
     host = Host(0, str(folder), Home())
     host.step(0, [], lambda: sent[0])
@@ -227,7 +229,7 @@ def streams(folder, secrets):
         secrets.add(shard.X, shard.y if shard.y.min() < 0 else None)
     prepared = prepare_opened(SPEC, opened)
     yield from (opened, dealt, prepared, started(prepared), StreamedRisk(dealt.test, Logistic()))
-    yield roles(prepared.scene, "pp", [prepared.settings] * 3, 1, False)
+    yield agent_factories(prepared.scene, "pp", [prepared.settings] * 3, 1, False)
     plan = _plan(opened, Partition(), 3)
     batch = next(opened._batches(plan.columns))
     writer = Writer(SCHEMA, 3, 10**6)
@@ -282,11 +284,11 @@ def steps(secrets):
 def remembered(data, folder):
     """What a ledger or a process knows records by."""
     known = fingerprint(data)
-    with SqliteLedger.create(folder / "a.ledger", "owner") as ledger:
+    with OwnerLedger.create(folder / "a.ledger", "owner") as ledger:
         ledger.grant("data frame", Budget(30.0, 1e-3))
     spec = prepare(SPEC, data).spec
-    with open_booking(
-        Booking(folder / "a.ledger"), spec, (), name="a", schema=SCHEMA, fingerprint=known
+    with open_session(
+        LedgerOptions(folder / "a.ledger"), spec, (), name="a", schema=SCHEMA, fingerprint=known
     ) as booked:
         yield booked
     register = classifiers.REGISTER
@@ -308,19 +310,19 @@ def settings_of_peers(folder):
         beta=1e-7, nonce="planted", patience=30.0,
     )  # fmt: skip
     for i, key in enumerate(keys):
-        party = Party(terms, i, Records(SCHEMA, planted(seed=i)))
+        party = Participant(terms, i, SiteRecords(SCHEMA, planted(seed=i)))
         place = folder / f"site-{i}"
         place.mkdir(parents=True)
-        with SqliteLedger.create(place / "ledger", "owner") as ledger:
+        with OwnerLedger.create(place / "ledger", "owner") as ledger:
             ledger.grant("data frame", Budget(30.0, 1e-3))
-        yield Setting(party, key, terms.sign(key), place / "state", place / "ledger")
+        yield SiteSettings(party, key, terms.sign(key), place / "state", place / "ledger")
 
 
 def peers(folder):
     """Return results of sites that have run together, and the peers with their settings."""
     found, shown, settings = [], [], list(settings_of_peers(folder))
     hub = Hub(settings[0].party.agreement.edges, cap=1 << 20)
-    pace = Pace(first=0.02, longest=0.2, grace=1.0, wait=30)
+    pace = RetrySchedule(first=0.02, longest=0.2, grace=1.0, wait=30)
 
     def go(setting):
         end = hub.end(setting.party.number)

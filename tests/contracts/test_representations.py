@@ -17,8 +17,8 @@ from ppadmm.data.coded import Coded
 from ppadmm.data.shard import stack_rows
 from ppadmm.engines import local
 from ppadmm.errors import DataError, InputError
+from ppadmm.ledger import MemoryLedger
 from ppadmm.noise import SeededNoise
-from ppadmm.privacy import MemoryLedger
 from ppadmm.problem import (
     HuberHinge,
     Logistic,

@@ -16,15 +16,7 @@ from ppadmm.problem import (
     make_graph,
     risk_of,
 )
-from ppadmm.solvers import (
-    SOLVERS,
-    Guarded,
-    Newton,
-    Solution,
-    Warm,
-    cold_start,
-    solver_named,
-)
+from ppadmm.solvers import SOLVERS, Guarded, Newton, Solution, Warm, cold_start, solver_named
 
 LOSSES = [Logistic(), HuberHinge(0.5), Multinomial(3), OneVsRest(HuberHinge(0.5), 3)]
 combinations = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.name)

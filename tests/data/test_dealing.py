@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from ppadmm.data import Dataset, Numeric, Partition, Schema, deal, dealing, split
-from ppadmm.data.dealing import Dealer, held_out, labels
+from ppadmm.data import Dataset, Numeric, Partition, Schema, assign, split
 from ppadmm.data.schema import Label
+from ppadmm.data.stream import assignment as dealing
+from ppadmm.data.stream.assignment import LabelReader, held_out, labels
 from ppadmm.errors import DataError, InputError
 
 SCHEMA = Schema((Numeric("x", 0, 1),), Label("y", ("1",), ("0",)))
@@ -26,7 +27,7 @@ def test_a_small_stream_is_dealt_as_in_memory(n, sizes):
     X = np.zeros((n, 2))
     data = Dataset("x", X, np.ones(n), SCHEMA, max(1, n * 4 // 5))
     train, test = split(data, 5)
-    dealt = deal(data, train, Partition(), 3, 5, sizes)
+    dealt = assign(data, train, Partition(), 3, 5, sizes)
     [whose] = labels(n, 3, 5, sizes)
     assert np.array_equal(np.flatnonzero(whose == 3), np.sort(test))
     for agent, part in enumerate(dealt.parts):
@@ -67,7 +68,7 @@ def test_neighbouring_records_are_dealt_independently_of_the_chunks(chunked):
 @pytest.mark.parametrize("pieces", [[1] * 50, [50], [13, 37]])
 def test_a_dealer_hands_out_pieces_of_any_length(chunked, pieces):
     whole = np.concatenate(list(labels(50, 4, 0)))
-    dealer = Dealer(labels(50, 4, 0))
+    dealer = LabelReader(labels(50, 4, 0))
     assert np.array_equal(np.concatenate([dealer.next(m) for m in pieces]), whole)
 
 

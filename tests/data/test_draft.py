@@ -3,7 +3,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from ppadmm.data import Categorical, Label, Numeric, draft_schema
+from ppadmm.data import Categorical, Label, Numeric, infer_schema
 from ppadmm.errors import DataError
 
 TABLE = {
@@ -18,7 +18,7 @@ TABLE = {
 
 
 def test_bounds_categories_and_classes_are_read_off_and_not_confirmed():
-    schema = draft_schema(TABLE, "y")
+    schema = infer_schema(TABLE, "y")
     assert not schema.confirmed
     assert schema.columns == (
         Numeric("age", 20, 60),
@@ -32,14 +32,14 @@ def test_bounds_categories_and_classes_are_read_off_and_not_confirmed():
 
 
 def test_a_draft_encodes_its_own_table():
-    X, y = draft_schema(TABLE, "y").encode(TABLE)
+    X, y = infer_schema(TABLE, "y").encode(TABLE)
     assert np.isfinite(X).all()
     assert y.tolist() == [-1, 1, 1]
 
 
 def test_pandas_categories_and_missing_numbers():
     frame = pd.DataFrame({"a": [1.0, np.nan], "c": pd.Categorical(["x", "y"]), "y": [True, False]})
-    schema = draft_schema(frame, "y")
+    schema = infer_schema(frame, "y")
     assert schema.columns == (Numeric("a", 1, 1), Categorical("c", ("x", "y")))
     assert schema.encode(frame)[1].tolist() == [1, -1]
 
@@ -57,14 +57,14 @@ def test_pandas_categories_and_missing_numbers():
     ],
 )
 def test_the_larger_class_is_positive(values, positive):
-    assert draft_schema({"x": [1, 2], "y": values}, "y").label.positive == (positive,)
+    assert infer_schema({"x": [1, 2], "y": values}, "y").label.positive == (positive,)
 
 
 def test_columns_can_be_dropped():
-    schema = draft_schema(TABLE, "y", drop=["age", "flag", "blank"])
+    schema = infer_schema(TABLE, "y", drop=["age", "flag", "blank"])
     assert [c.name for c in schema.columns] == ["colour", "same", "nothing"]
     with pytest.raises(DataError, match="no column 'ages'"):
-        draft_schema(TABLE, "y", drop=["ages"])
+        infer_schema(TABLE, "y", drop=["ages"])
 
 
 @pytest.mark.parametrize(
@@ -79,21 +79,21 @@ def test_columns_can_be_dropped():
 )
 def test_what_cannot_be_drafted_is_explained(columns, message):
     with pytest.raises(DataError, match=message):
-        draft_schema(TABLE | columns, "y")
+        infer_schema(TABLE | columns, "y")
 
 
 def test_too_many_categories_are_refused():
     names = [f"id-{i}" for i in range(1001)]
     with pytest.raises(DataError, match=r"'name' has 1001 different texts.*drop the column"):
-        draft_schema({"name": names, "y": [0, 1] + [1] * 999}, "y")
+        infer_schema({"name": names, "y": [0, 1] + [1] * 999}, "y")
 
 
 def test_a_stray_text_among_numbers_is_named():
     ages = [str(20 + i) for i in range(9)] + ["abc"]
     with pytest.raises(DataError, match="'age', row 10: expected a finite number; correct"):
-        draft_schema({"age": ages, "y": [0, 1] * 5}, "y")
+        infer_schema({"age": ages, "y": [0, 1] * 5}, "y")
 
 
 def test_a_label_alone_is_not_enough():
     with pytest.raises(DataError, match="at least one column"):
-        draft_schema({"y": [0, 1]}, "y")
+        infer_schema({"y": [0, 1]}, "y")

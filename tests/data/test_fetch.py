@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from ppadmm.data import fetch
-from ppadmm.data.fetch import fetch_adult
+from ppadmm.datasets import download as fetch
+from ppadmm.datasets.download import fetch_adult
 from ppadmm.errors import DataError, InputError
 
 DATA, TEST = b"39, State-gov, <=50K\n" * 4000, b"|1x3 Cross validator\n25, Private, <=50K.\n"

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from ppadmm.data import Categorical, Label, Numeric, Schema, load, multiset, open_stream
+from ppadmm.data import Categorical, Label, Numeric, Schema, multiset, open_stream
 from ppadmm.data import fingerprint as fingerprints
 from ppadmm.data.fingerprint import fingerprint, matrix_fingerprint, table_fingerprint
+from ppadmm.datasets import load
 from ppadmm.errors import DataError
 
 LABEL = Label("ill", ("yes",), ("no",))

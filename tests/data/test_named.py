@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import ppadmm.data
-from ppadmm.data import NAMES, Dataset, Numeric, Schema, Shard, draft_schema, load, split
+from ppadmm.data import Dataset, Numeric, Schema, Shard, infer_schema, split
+from ppadmm.datasets import NAMES, load
 from ppadmm.errors import DataError, InputError
 
 SAMPLED = [1, 6, 7, 8, 9]
@@ -135,7 +136,7 @@ def test_us_facts(us_data):
 
 @needs_us
 def test_the_whole_us_file_has_the_share_of_positives_that_is_known():
-    from ppadmm.data.us import us_file
+    from ppadmm.datasets.us import us_file
 
     income = ppadmm.data.read_table(us_file(FOLDER))["income"].cast("float64").to_numpy()
     assert len(income) == 92_368
@@ -164,7 +165,7 @@ def test_us_uses_the_dictionary_and_not_the_records(us_data):
 
 
 def test_the_us_sample_is_fixed():
-    from ppadmm.data.us import sample
+    from ppadmm.datasets.us import sample
 
     chosen = sample(92_368)
     assert len(set(chosen)) == 40_000
@@ -174,7 +175,7 @@ def test_the_us_sample_is_fixed():
 
 
 def us_csv(folder, name="us_acs.csv", **columns):
-    from ppadmm.data.us import US
+    from ppadmm.datasets.us import US
 
     rows = 5
     table = {c.name: [1] * rows for c in US.columns} | {"year": ["2018"] * rows}
@@ -189,12 +190,12 @@ def test_a_us_file_of_another_size_is_refused(tmp_path):
 
 
 def test_a_us_file_is_sampled_and_labelled(tmp_path, monkeypatch):
-    from ppadmm.data import us
+    from ppadmm.datasets import us
 
     monkeypatch.setattr(us, "FILE_RECORDS", 5)
     monkeypatch.setattr(us, "RECORDS", 4)
     monkeypatch.setitem(
-        ppadmm.data.named.SOURCES, "us", replace(ppadmm.data.SOURCES["us"], train_records=3)
+        ppadmm.datasets.named.SOURCES, "us", replace(ppadmm.datasets.SOURCES["us"], train_records=3)
     )
     us_csv(tmp_path, income=[25_000.0, 25_000.01, 0.0, -5.0, 1e6])
     data = load("us", data_dir=tmp_path)
@@ -261,7 +262,7 @@ def test_a_file_is_drafted_and_not_confirmed(file):
 
 
 def test_a_file_with_a_schema_is_confirmed(file):
-    with_bounds = Schema((Numeric("age", 0, 100),), draft_schema(load_table(file), "rich").label)
+    with_bounds = Schema((Numeric("age", 0, 100),), infer_schema(load_table(file), "rich").label)
     data = load(file, schema=with_bounds)
     assert data.schema.confirmed
     assert data.d == 2

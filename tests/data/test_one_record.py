@@ -19,19 +19,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import issparse
 
-from ppadmm.data import (
-    Categorical,
-    Classes,
-    Numeric,
-    Partition,
-    Schema,
-    deal,
-    load,
-    open_stream,
-    parquet,
-    split,
-)
-from ppadmm.data.store import Kept
+from ppadmm.data import Categorical, Classes, Numeric, Partition, Schema, assign, open_stream, split
+from ppadmm.data.stream import parquet
+from ppadmm.data.stream.store import Kept
+from ppadmm.datasets import load
 from ppadmm.errors import DataError
 
 CODES = ("250.0", "250", "E11", "01", "1", "TRUE", "true", "2020-01-01", "ü", "a,b", 'q"q', "x\ny")
@@ -100,8 +91,8 @@ def rows_of(data):
     """All encoded rows with their labels (n, d + 1), and who trains on, tests and holds which."""
     rows = np.column_stack([np.asarray(data.X), data.y])
     train, test = split(data, 7)
-    whose = deal(data, np.arange(data.n), Partition.parse("column:site"), 3, 7)
-    even = deal(data, train, Partition(), min(2, len(train)), 7)
+    whose = assign(data, np.arange(data.n), Partition.parse("column:site"), 3, 7)
+    even = assign(data, train, Partition(), min(2, len(train)), 7)
     return rows, (train.tolist(), test.tolist()), whose, even
 
 
@@ -352,8 +343,8 @@ def wide(n=3000, seed=0):
 @pytest.mark.parametrize("other", ["missing", "long", "other row groups"])
 def test_one_record_does_not_move_the_cuts_of_a_stream(tmp_path, monkeypatch, other):
     """A row with many missing cells is shorter, a page with a long text is longer."""
-    monkeypatch.setattr("ppadmm.data.blocks.BLOCK", 40_000)
-    monkeypatch.setattr("ppadmm.data.blocks.KEPT", 0.05)
+    monkeypatch.setattr("ppadmm.data.stream.blocks.BLOCK", 40_000)
+    monkeypatch.setattr("ppadmm.data.stream.blocks.KEPT", 0.05)
     schema = GROUPS if other != "long" else Schema(GROUPS.columns[:3], GROUPS.label)
     cells = wide()
     found = []

@@ -12,14 +12,14 @@ from ppadmm.data import (
     Numeric,
     Partition,
     Schema,
+    assign,
     by_column,
-    deal,
     dirichlet,
     even,
-    load,
     shards,
     split,
 )
+from ppadmm.datasets import load
 from ppadmm.errors import DataError, InputError
 
 X = np.linspace(-1, 1, 10)[:, None]
@@ -167,7 +167,7 @@ def test_rows_that_nobody_holds_are_refused(cells, message):
 
 def dealt(data, how, agents=5, seed=0, sizes=None):
     train, _ = split(data, seed)
-    deal_ = deal(data, train, Partition.parse(how), agents, seed, sizes)
+    deal_ = assign(data, train, Partition.parse(how), agents, seed, sizes)
     return deal_, [train[part] for part in deal_.parts]
 
 

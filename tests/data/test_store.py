@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from conftest import random_shard
 
-from ppadmm.data.store import Kept, Spilled, Store, one_ahead
+from ppadmm.data.stream.store import BlockStore, Kept, Spilled, one_ahead
 from ppadmm.errors import DataError
 
 
@@ -35,7 +35,7 @@ def _dense(x):
 @pytest.mark.parametrize("room", [0, 3_000, 10**9])
 def test_what_comes_out_is_what_went_in(scratch, sparse, room):
     shards = [random_shard(n=10 + k, d=5, seed=k, sparse=sparse) for k in range(9)]
-    store = Store(room)
+    store = BlockStore(room)
     tickets = [store.put(shard) for shard in shards]
     kept = sum(isinstance(ticket, Kept) for ticket in tickets)
     assert {0: kept == 0, 3_000: 0 < kept < 9, 10**9: kept == 9}[room]
@@ -49,7 +49,7 @@ def test_what_comes_out_is_what_went_in(scratch, sparse, room):
 
 
 def test_a_block_from_the_file_cannot_be_written_to(scratch):
-    store = Store(0)
+    store = BlockStore(0)
     shard = store.get(store.put(random_shard()))
     with pytest.raises(ValueError, match="read-only"):
         shard.X[0, 0] = 7.0
@@ -57,7 +57,7 @@ def test_a_block_from_the_file_cannot_be_written_to(scratch):
 
 
 def test_the_file_has_no_name_and_is_gone_after_closing(scratch):
-    store = Store(0)
+    store = BlockStore(0)
     ticket = store.put(random_shard())
     assert isinstance(ticket, Spilled)
     assert list(scratch.iterdir()) == []
@@ -69,13 +69,13 @@ def test_the_file_has_no_name_and_is_gone_after_closing(scratch):
 def test_a_full_disk_is_refused_with_the_way_out(scratch, monkeypatch):
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10, 10, 0))
-    store = Store(0)
+    store = BlockStore(0)
     with pytest.raises(DataError, match="TMPDIR"):
         store.put(random_shard())
 
 
 def test_a_file_cut_short_is_noticed(scratch):
-    store = Store(0)
+    store = BlockStore(0)
     ticket = store.put(random_shard())
     store._file.truncate(100)
     with pytest.raises(DataError, match="cut short"):

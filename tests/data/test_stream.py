@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from ppadmm.data import Categorical, Label, Numeric, Partition, Schema, open_stream
-from ppadmm.data import parquet as files
-from ppadmm.data.stream import LEAST_MEMORY, batch_rows
+from ppadmm.data.stream import parquet as files
+from ppadmm.data.stream.streamed import LEAST_MEMORY, batch_rows
 from ppadmm.errors import DataError, InputError
 
 N = 500
@@ -53,7 +53,7 @@ def rows_of(stream):
 
 @pytest.fixture
 def small_batches(monkeypatch):
-    monkeypatch.setattr("ppadmm.data.stream.batch_rows", lambda schema, memory: 50)
+    monkeypatch.setattr("ppadmm.data.stream.streamed.batch_rows", lambda schema, memory: 50)
 
 
 @pytest.mark.parametrize("row_group", [1, 60, 10_000])
@@ -161,7 +161,7 @@ def test_a_file_cut_off_in_the_middle_of_reading_is_called_changed(monkeypatch):
             yield table
 
     monkeypatch.setattr(files, "_joined", cut)
-    monkeypatch.setattr("ppadmm.data.stream.batch_rows", lambda schema, memory: 5_000)
+    monkeypatch.setattr("ppadmm.data.stream.streamed.batch_rows", lambda schema, memory: 5_000)
     with pytest.raises(DataError, match="changed while it was read"):
         data.deal(Partition(), 2, 0)
 

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ppadmm.data import Categorical, Numeric, Schema, draft_schema, load, suggest_schema
+from ppadmm.data import Categorical, Numeric, Schema, infer_schema, suggest_schema
 from ppadmm.data.suggest import round_out, suggest_toml
+from ppadmm.datasets import load
 from ppadmm.errors import DataError, InputError
 
 N = 200
@@ -231,6 +232,6 @@ def test_decimal_commas_are_pointed_out_not_taken_for_categories():
     cells = [f"{k % 40},{k % 7}" for k in range(N)]
     assert "numbers with a decimal comma; write a point" in left_out(cells)
     with pytest.raises(DataError, match="row 1: expected a finite number; correct"):
-        draft_schema(pa.table({"x": cells, "ill": YES}), "ill")
+        infer_schema(pa.table({"x": cells, "ill": YES}), "ill")
     lists = [f"{k % 3},a" for k in range(N)]
     assert draft(x=lists)[1].columns[0] == Categorical("x", ("0,a", "1,a", "2,a"))

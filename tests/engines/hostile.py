@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from ppadmm.data import Shard
 from ppadmm.data.coded import Coded
-from ppadmm.mechanisms.reach import Reach, least_beta, noise_quantile, public_radius
+from ppadmm.mechanisms.limits import Reach, least_beta, noise_quantile, public_radius
 from ppadmm.problem import (
     HuberHinge,
     Logistic,

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from sites import HERE, free_ports
 
-from ppadmm.engines.pki import certificates, enrolment
-from ppadmm.engines.pki.authority import Authority
-from ppadmm.engines.pki.enrolment import Keys
-from ppadmm.engines.seat import Credentials, Seat
-from ppadmm.engines.zenoh_transport import ZenohTransport
+from ppadmm.peers.link_settings import Credentials, LinkSettings
+from ppadmm.peers.pki import certificates, enrolment
+from ppadmm.peers.pki.authority import Authority
+from ppadmm.peers.pki.enrolment import Keys
+from ppadmm.peers.zenoh.transport import ZenohTransport
 
 RUN = bytes(range(16))
 CAP = 5000
@@ -131,7 +131,7 @@ def ring_seats(study, n=5):
     ports = free_ports(n)
     names = [f"agent-{i}" for i in range(n)]
     return [
-        Seat(
+        LinkSettings(
             RUN,
             i,
             {j: names[j] for j in ((i - 1) % n, (i + 1) % n)},
@@ -146,11 +146,13 @@ def ring_seats(study, n=5):
 
 def listener(credentials, cap=CAP, neighbours=None):
     (port,) = free_ports(1)
-    return Seat(RUN, 0, neighbours or {1: "beta"}, credentials, cap, (f"tls/{HERE}:{port}",))
+    return LinkSettings(
+        RUN, 0, neighbours or {1: "beta"}, credentials, cap, (f"tls/{HERE}:{port}",)
+    )
 
 
 def dialler(credentials, to, agent=1, cap=CAP, name="alpha"):
-    return Seat(RUN, agent, {0: name}, credentials, cap, connect=to.listen)
+    return LinkSettings(RUN, agent, {0: name}, credentials, cap, connect=to.listen)
 
 
 class Fresh:

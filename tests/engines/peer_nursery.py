@@ -10,12 +10,7 @@ from pathlib import Path
 
 import zenoh  # noqa: F401
 
-import ppadmm.cli
-import ppadmm.engines.metrics
-import ppadmm.experiments.peering
-import ppadmm.noise
-import ppadmm.reports.peer  # noqa: F401
-from ppadmm.engines.transport import Faults
+from ppadmm.peers.transport import Faults
 
 CLONE_NEWNET = 0x40000000
 
@@ -98,8 +93,8 @@ def _put_seam(
     bare=False, doubt=1.0,
 ):  # fmt: skip
     """Put faults in the way; `doubt` is by how much the second accountant errs."""
-    from ppadmm.engines import zenoh_transport
-    from ppadmm.privacy import recompute
+    from ppadmm.accounting import recompute
+    from ppadmm.peers.zenoh import transport as zenoh_transport
 
     found = recompute.epsilons
     recompute.epsilons = lambda *asked: [doubt * each for each in found(*asked)]
@@ -114,9 +109,9 @@ def _put_seam(
 
 def _look_at_nothing(bare):
     """Be an intruder: connect with whatever certificate there is, or with none (`bare`)."""
-    from ppadmm.engines import zenoh_configuration
-    from ppadmm.engines.peer_file import PeerFile
-    from ppadmm.engines.seat import Credentials
+    from ppadmm.peers.link_settings import Credentials
+    from ppadmm.peers.settings import PeerFile
+    from ppadmm.peers.zenoh import configuration as zenoh_configuration
 
     def credentials(peer, now=None):
         return Credentials(peer.keys.authority, peer.keys.certificate, peer.keys.tls)

@@ -10,10 +10,10 @@ import time
 
 import numpy as np
 
-from ppadmm.engines import zenoh_session
-from ppadmm.engines.seat import Credentials, Seat
-from ppadmm.engines.zenoh_configuration import key_of
-from ppadmm.engines.zenoh_transport import ZenohTransport
+from ppadmm.peers.link_settings import Credentials, LinkSettings
+from ppadmm.peers.zenoh import session as zenoh_session
+from ppadmm.peers.zenoh.configuration import key_of
+from ppadmm.peers.zenoh.transport import ZenohTransport
 
 
 def seat_of(plain):
@@ -24,7 +24,7 @@ def seat_of(plain):
         plain[name] = tuple(plain.get(name, ()))
     plain["router"] = tuple(plain["router"]) if plain.get("router") else None
     plain["credentials"] = Credentials(*plain["credentials"]) if plain["credentials"] else None
-    return Seat(**{**plain, "run": bytes.fromhex(plain["run"])})
+    return LinkSettings(**{**plain, "run": bytes.fromhex(plain["run"])})
 
 
 def message(agent, round_, d):

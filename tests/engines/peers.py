@@ -5,14 +5,14 @@ import threading
 from conftest import make_agents, make_settings
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from ppadmm.agreement import Agreement, Party
-from ppadmm.engines.peer import Peer
-from ppadmm.engines.peer_outcome import Pace
-from ppadmm.engines.peer_store import Store
-from ppadmm.engines.transport import Hub
+from ppadmm.peers.agreement import Agreement, Party
+from ppadmm.peers.outcome import RetrySchedule
+from ppadmm.peers.peer import Peer
+from ppadmm.peers.store import PeerStore
+from ppadmm.peers.transport import Hub
 from ppadmm.problem import make_graph
 
-QUICK = Pace(first=0.02, longest=0.2, grace=1.0, wait=30)
+QUICK = RetrySchedule(first=0.02, longest=0.2, grace=1.0, wait=30)
 RECORDS, FEATURES = 60, 5
 
 
@@ -56,7 +56,7 @@ def agents_of(agreement, **options):
 
 def peer_of(agent, agreement, transport, folder, pace=QUICK, **options):
     key = key_of(agent.number)
-    store = Store(folder / f"site-{agent.number}")
+    store = PeerStore(folder / f"site-{agent.number}")
     return Peer(agent, agreement, key, agreement.sign(key), transport, store, pace, **options)
 
 

@@ -21,20 +21,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from ppadmm.agreement import Agreement, Party
+from ppadmm.accounting import Budget
 from ppadmm.data import Categorical, Label, Numeric, Schema
-from ppadmm.engines.agreement_file import load_agreement, save_agreement, save_signature
-from ppadmm.engines.peer_file import PeerFile
-from ppadmm.engines.pki import enrolment
-from ppadmm.engines.pki.authority import Authority
-from ppadmm.engines.pki.enrolment import Keys
-from ppadmm.engines.pki.key_files import read_signing_key
-from ppadmm.engines.pki.names import host_of
-from ppadmm.experiments.site import Party as Part
-from ppadmm.experiments.site import read_records
-from ppadmm.privacy import Budget
-from ppadmm.privacy.chain import read_rows, verify
-from ppadmm.privacy.sqlite_ledger import SqliteLedger
+from ppadmm.ledger.chain import read_rows, verify
+from ppadmm.ledger.owner import OwnerLedger
+from ppadmm.peers.agreement import Agreement, Party
+from ppadmm.peers.agreement_file import load_agreement, save_agreement, save_signature
+from ppadmm.peers.pki import enrolment
+from ppadmm.peers.pki.authority import Authority
+from ppadmm.peers.pki.enrolment import Keys
+from ppadmm.peers.pki.key_files import read_signing_key
+from ppadmm.peers.pki.names import host_of
+from ppadmm.peers.settings import PeerFile
+from ppadmm.peers.site import Participant as Part
+from ppadmm.peers.site import read_records
 from ppadmm.problem import make_graph
 
 HERE = "127.0.0.1"
@@ -136,7 +136,7 @@ def make_sites(
             text = RELAYED.format(i=i, n=n, end=router)
             (place / "peer.toml").write_text(text)
         parties.append(Party(f"site-{i}", keys.public_signing_key(), records, 2.0, end))
-        with SqliteLedger.create(place / "site.ledger", f"site {i}") as ledger:
+        with OwnerLedger.create(place / "site.ledger", f"site {i}") as ledger:
             ledger.grant("records", Budget(2.0, 1e-4))
     values = {"eta": 0.1, "regularisation": 0.05, "delta": 1e-4, "patience": 60.0, **terms}
     agreement = Agreement(

@@ -18,16 +18,17 @@ from processes import descendants, name_of
 
 from ppadmm.agent import Agent
 from ppadmm.data import Label, Numeric, Schema
-from ppadmm.engines import actors, local
-from ppadmm.engines.actors import Host, Journal
-from ppadmm.engines.cluster import Home
+from ppadmm.engines import local
+from ppadmm.engines.ray import actors
+from ppadmm.engines.ray.actors import Host, Journal
+from ppadmm.engines.ray.tasks import Home
 from ppadmm.errors import BudgetError, InfeasibleError, InputError, ProtocolError, WorkerError
-from ppadmm.experiments import train
-from ppadmm.experiments.roles import Portion, roles
-from ppadmm.experiments.spec import RunSpec
-from ppadmm.experiments.train import run
 from ppadmm.noise import Key, SecureNoise, SeededNoise
 from ppadmm.records import moving_records
+from ppadmm.runs import run as train
+from ppadmm.runs.agent_factory import StreamPart, agent_factories
+from ppadmm.runs.run import run
+from ppadmm.runs.specification import RunSpec
 
 SMALL = RunSpec(agents=2, graph="complete", rounds=6, epsilon=2.0, records=(900, 1200))
 ALIKE = ("reserved", "spent", "noise", "passes", "train_loss")
@@ -44,7 +45,7 @@ def run_here(spec):
 def makers_of(spec):
     prepared = prepare(spec)
     own = [replace(prepared.settings, budgets=(budget,)) for budget in spec.budgets]
-    return roles(prepared.scene, spec.algorithm, own, spec.seed, spec.guaranteed)
+    return agent_factories(prepared.scene, spec.algorithm, own, spec.seed, spec.guaranteed)
 
 
 class Counting(SecureNoise):
@@ -338,8 +339,8 @@ def test_streams_are_read_by_the_actors_that_need_them(ray_cluster, streamed, al
 def test_no_streamed_record_is_sent(streamed):
     prepared = train.prepare(streamed)
     own = [replace(prepared.settings, budgets=(budget,)) for budget in prepared.spec.budgets]
-    sent = roles(prepared.scene, "pp", own, 1, True)
-    assert [type(role.part) for role in sent] == [Portion, Portion]
+    sent = agent_factories(prepared.scene, "pp", own, 1, True)
+    assert [type(role.part) for role in sent] == [StreamPart, StreamPart]
     with moving_records():
         pickled = [pickle.dumps(role) for role in sent]
     assert all(len(content) < 5_000 for content in pickled)
@@ -386,5 +387,5 @@ def test_bad_options(command, arguments, message):
 def test_seeded_noise_is_not_written_down(tmp_path):
     stage = Stage(replace(SMALL, seed=1), tmp_path)
     stage.ask(0, "step", 0, ())
-    assert isinstance(stage.hosts[0]._open(stage.waiting(0))[0].desk.source, SeededNoise)
+    assert isinstance(stage.hosts[0]._open(stage.waiting(0))[0].charged.source, SeededNoise)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["agent-0.pickle", actors.MARK]

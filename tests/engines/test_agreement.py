@@ -6,9 +6,9 @@ from dataclasses import asdict, fields, replace
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from ppadmm.agreement import Agreement, Party, differences
 from ppadmm.algorithms.settings import Speaking
 from ppadmm.errors import GraphError, InputError
+from ppadmm.peers.agreement import Agreement, Party, differences
 
 KEYS = [Ed25519PrivateKey.from_private_bytes(bytes([i + 1]) * 32) for i in range(3)]
 

@@ -12,16 +12,18 @@ import pytest
 from scipy.stats import beta as beta_law
 
 from ppadmm import RunSpec, train
+from ppadmm.accounting import Budget
 from ppadmm.agent import Agent, Done, Message
-from ppadmm.algorithms import Heard, Settings, Site, recipe_named
+from ppadmm.algorithms import Settings, SharedState, Site, recipe_named
 from ppadmm.algorithms.defaults import Sizes, gaussian_plan
-from ppadmm.data import Shard, load
+from ppadmm.data import Shard
+from ppadmm.datasets import load
 from ppadmm.errors import BudgetError, ProtocolError
-from ppadmm.experiments.booked import Booking
+from ppadmm.ledger import MemoryLedger
+from ppadmm.ledger.owner import OwnerLedger
 from ppadmm.noise import SecureNoise, SeededNoise
-from ppadmm.privacy import Budget, MemoryLedger
-from ppadmm.privacy.sqlite_ledger import SqliteLedger
 from ppadmm.problem import Logistic, risk_of
+from ppadmm.runs.ledger_session import LedgerOptions
 
 BUDGET, RECORDS = Budget(1.0, 1e-6), 500
 Q = math.sqrt(0.5) * (1.0 - 1e-12)
@@ -45,7 +47,7 @@ def seated(rule, noise):
 
 def pushed(heard, centre):
     """The message of an only neighbour that brings the minimiser near `centre`."""
-    return Heard(centre, heard.total - heard.value + centre)
+    return SharedState(centre, heard.total - heard.value + centre)
 
 
 def how_it_ends(agent, sizes):
@@ -128,12 +130,12 @@ def test_costs_of_two_adjacencies_are_not_added_up(tmp_path):
     data = load("synthetic")
     few = replace(data, X=data.X[:600], y=data.y[:600], table=None, train_records=500)
     path = tmp_path / "b.ledger"
-    with SqliteLedger.create(path, "owner") as ledger:
+    with OwnerLedger.create(path, "owner") as ledger:
         ledger.grant("p", Budget(2.0, 1e-6))
 
     def run(adjacency):
         spec = RunSpec(agents=2, rounds=4, epsilon=1.0, delta=1e-6, adjacency=adjacency)
-        return train(replace(spec, graph="complete"), data=few, booking=Booking(path, "p"))
+        return train(replace(spec, graph="complete"), data=few, booking=LedgerOptions(path, "p"))
 
     run("replace-one")
     with pytest.raises(BudgetError):

@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 from conftest import make_settings
 
+from ppadmm.accounting import Budget
 from ppadmm.agent import Agent, Done
 from ppadmm.algorithms import Site, build
 from ppadmm.data import Shard
 from ppadmm.data.coded import Coded
-from ppadmm.engines import chorus, local
+from ppadmm.engines import local, vectorised
 from ppadmm.errors import BudgetError, SolverError
+from ppadmm.ledger import MemoryLedger
 from ppadmm.noise import Key, SecureNoise, SeededNoise
-from ppadmm.privacy import Budget, MemoryLedger
 from ppadmm.problem import HuberHinge, Logistic, Subproblem, kernels, laid_out, make_graph, risk_of
 from ppadmm.solvers import FixedMetric, each
 from ppadmm.solvers.base import Warm
@@ -54,7 +55,7 @@ def cast(loss=None, algorithm="pp", noise=None, epsilon=5.0, kind="star", **chan
 
 def one_by_one(agents, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(chorus, "suits", lambda agents: False)
+        patch.setattr(vectorised, "suits", lambda agents: False)
         return local.run(agents)
 
 
@@ -62,7 +63,7 @@ def one_by_one(agents, monkeypatch):
 @pytest.mark.parametrize("kind", ["star", "ring", "complete"])
 def test_the_same_releases_charges_and_rounds(loss, kind, monkeypatch):
     together, alone = cast(loss, kind=kind), cast(loss, kind=kind)
-    assert chorus.suits(together)
+    assert vectorised.supports(together)
     seen = []
     trace = local.run(together, seen.append)
     reference = one_by_one(alone, monkeypatch)
@@ -119,7 +120,7 @@ def test_a_row_that_needs_more_steps_gets_them(monkeypatch):
 
 def test_everyone_pays_from_their_own_ledger(monkeypatch):
     agents = cast()
-    agents[4].desk.ledgers[0]._reserved.clear()
+    agents[4].charged.ledgers[0]._reserved.clear()
     with pytest.raises(BudgetError, match="are spent"):
         local.run(agents)
     assert all(agent.round == 0 for agent in agents)
@@ -130,13 +131,13 @@ def test_secure_noise_differs_from_run_to_run():
     assert np.isfinite(first).all()
     assert not (first == second).any()
     mine = cast(noise=SecureNoise(), rounds=2)
-    assert chorus._shared_desk(mine).source.secure
-    assert not chorus._shared_desk(cast()).source.secure
+    assert vectorised._shared_noise(mine).source.secure
+    assert not vectorised._shared_noise(cast()).source.secure
 
 
 def test_secure_noise_differs_from_agent_to_agent():
     """Who knows its own noise must not know its neighbour's."""
-    source = chorus._together([SecureNoise()] * 4, tuple(range(4)))
+    source = vectorised._together([SecureNoise()] * 4, tuple(range(4)))
     wide = np.zeros((4, 3000)), np.full(4, 2.0), np.full(4, 2.0**-40), Key(-1, 0, "linear")
     for rows in (source.gaussian(*wide), source.laplace(*wide)):
         apart = np.corrcoef(rows) - np.eye(4)
@@ -159,16 +160,16 @@ def test_replicates_that_fall_silent_one_by_one(monkeypatch):
 
 
 def test_who_cannot_run_in_step():
-    assert chorus.suits(cast())
-    assert not chorus.suits(cast()[:1])
-    assert not chorus.suits(cast(algorithm="ipp"))
-    assert not chorus.suits(cast(algorithm="dvp"))
-    assert not chorus.suits(cast(solver="lbfgs"))
+    assert vectorised.supports(cast())
+    assert not vectorised.supports(cast()[:1])
+    assert not vectorised.supports(cast(algorithm="ipp"))
+    assert not vectorised.supports(cast(algorithm="dvp"))
+    assert not vectorised.supports(cast(solver="lbfgs"))
     two = {"eta": (0.5, 0.3), "regularisation": (0.0, 0.1)}
-    assert not chorus.suits(cast(budgets=(Budget(5.0, 1e-4), Budget(2.0, 1e-4)), **two))
+    assert not vectorised.supports(cast(budgets=(Budget(5.0, 1e-4), Budget(2.0, 1e-4)), **two))
     begun = cast()
     begun[2].next()
-    assert not chorus.suits(begun)
+    assert not vectorised.supports(begun)
     mixed = cast()
     mixed[1] = cast(beta=1e-9)[1]
-    assert not chorus.suits(mixed)
+    assert not vectorised.supports(mixed)

@@ -6,17 +6,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ppadmm.accounting.calibration import calibrate
+from ppadmm.accounting.sensitivity import perturbed_step
 from ppadmm.algorithms import ALGORITHMS, gradient, ipp, pp
 from ppadmm.algorithms.admm import ADMM
+from ppadmm.auditing.audit import audit
+from ppadmm.auditing.game import EDGE, FAR, NEAR, REST, RIM, SIDES, STAR, STIFF, THREE
+from ppadmm.auditing.games import GAMES, game_named
 from ppadmm.errors import BudgetError
-from ppadmm.experiments.audit import audit
-from ppadmm.experiments.game import EDGE, FAR, NEAR, REST, RIM, SIDES, STAR, STIFF, THREE
-from ppadmm.experiments.games import GAMES, game_named
-from ppadmm.mechanisms import Desk, GammaMinimiser, PerturbedMinimiser, minimiser
-from ppadmm.mechanisms.testing import GaussianTest, SparseVector
+from ppadmm.mechanisms import ChargedNoise, GammaMinimiser, PerturbedMinimiser, minimiser
+from ppadmm.mechanisms.threshold_tests import GaussianTest, SparseVector
 from ppadmm.noise import FINENESS, CrowdNoise, Key
-from ppadmm.privacy.calibration import calibrate
-from ppadmm.privacy.sensitivity import perturbed_step
 from ppadmm.solvers import Guarded
 
 RUNS = 10_000
@@ -75,14 +75,14 @@ def lenient_certificate(patch):
 def threshold_redrawn(patch):
     """The threshold's noise is drawn anew for every question, as in the paper."""
 
-    def decide(self, values, kept, rows, desk, place):
+    def decide(self, values, kept, rows, charged, place):
         scale = (self.sensitivity / self._split[0])[rows]
         key = Key(place.agent, place.round, "threshold")
-        fresh = desk.source.laplace(self.threshold[rows, None], scale, FINENESS * scale, key)
-        return honest(self, values, fresh[:, 0], rows, desk, place)
+        fresh = charged.source.laplace(self.threshold[rows, None], scale, FINENESS * scale, key)
+        return honest(self, values, fresh[:, 0], rows, charged, place)
 
     honest = SparseVector.decide
-    patch.setattr(SparseVector, "draw_threshold", lambda self, desk, agent: self.threshold)
+    patch.setattr(SparseVector, "draw_threshold", lambda self, charged, agent: self.threshold)
     patch.setattr(SparseVector, "decide", decide)
 
 
@@ -104,7 +104,7 @@ def noise_for_some(patch):
 
 def released_on_credit(patch):
     """A refused charge is ignored: half of the rounds are paid for, all are made."""
-    honest = Desk.pay
+    honest = ChargedNoise.pay
 
     def broken(self, charges):
         try:
@@ -113,7 +113,7 @@ def released_on_credit(patch):
             return self.source
 
     half = property(lambda self: tuple(((c, self.rounds // 2),) for c in self.mechanism.charges))
-    patch.setattr(Desk, "pay", broken)
+    patch.setattr(ChargedNoise, "pay", broken)
     patch.setattr(ADMM, "reserved", half)
     patch.setattr(
         pp, "calibrate", lambda b, s, releases, *rest: calibrate(b, s, releases // 2, *rest)
@@ -134,7 +134,7 @@ def one_test_charged(patch):
 
     honest = ipp._test
     patch.setattr(ipp, "_test", broken)
-    patch.setattr(Desk, "pay", lambda self, charges: self.source)
+    patch.setattr(ChargedNoise, "pay", lambda self, charges: self.source)
 
 
 def gamma_of_half_the_size(patch):

@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 from conftest import make_agents, make_settings, run_small
 
+from ppadmm.accounting import Budget, epsilon
+from ppadmm.accounting.events import Gaussian, ObjectivePerturbation, Pure
+from ppadmm.accounting.sensitivity import MARGIN, perturbed_step
 from ppadmm.agent import Done
-from ppadmm.algorithms.base import Heard, Site
+from ppadmm.algorithms.base import SharedState, Site
 from ppadmm.algorithms.gradient import build_gradient
 from ppadmm.algorithms.pp import perturbed
 from ppadmm.algorithms.settings import STATISTICS, Speaking
@@ -16,13 +19,11 @@ from ppadmm.algorithms.statistics import statistic_named
 from ppadmm.data import Shard
 from ppadmm.engines import local
 from ppadmm.errors import OutOfBoundsError
-from ppadmm.mechanisms import Desk, Place
-from ppadmm.mechanisms.reach import Reach
-from ppadmm.mechanisms.testing import GaussianTest, SparseVector
+from ppadmm.ledger import MemoryLedger
+from ppadmm.mechanisms import ChargedNoise, Place
+from ppadmm.mechanisms.limits import Reach
+from ppadmm.mechanisms.threshold_tests import GaussianTest, SparseVector
 from ppadmm.noise import SeededNoise
-from ppadmm.privacy import Budget, MemoryLedger, epsilon
-from ppadmm.privacy.events import Gaussian, ObjectivePerturbation, Pure
-from ppadmm.privacy.sensitivity import MARGIN, perturbed_step
 from ppadmm.problem import HuberHinge, Logistic, MarginRisk, NoRecords, Subproblem, make_graph
 from ppadmm.solvers import Solution, Warm, cold_start, solver_named
 
@@ -50,7 +51,7 @@ def recorded_run(speaking, rounds=12):
     Recorder.drawn = []
     agents = make_agents(GRAPH, make_settings(rounds=rounds, speaking=speaking), "ipp")
     for agent in agents:
-        agent.desk = Desk(agent.ledgers, Recorder((0,)))
+        agent.charged = ChargedNoise(agent.ledgers, Recorder((0,)))
     return local.run(agents), agents
 
 
@@ -111,8 +112,8 @@ def test_noise_decides_however_far_a_value_is_from_the_threshold(test, far):
             Draws.size = size
             ledger = MemoryLedger()
             ledger.reserve([own.reserved[0]])
-            desk = Desk((ledger,), Draws((0,)))
-            answer = own.decide(kept + sign * far * scale, kept, rows, desk, Place(0, 0))
+            charged = ChargedNoise((ledger,), Draws((0,)))
+            answer = own.decide(kept + sign * far * scale, kept, rows, charged, Place(0, 0))
             assert answer == [above]
 
 
@@ -215,7 +216,7 @@ def test_what_is_beyond_the_radius_is_refused_before_a_record_is_read(name):
     agent, first = agents[0], sends[1].message
     paid, passes = agent.ledgers[0].spent, agent.algorithm.site.risk.passes
     far = np.full_like(first.heard.value, 1e14)
-    for heard in (Heard(far, first.heard.total), Heard(first.heard.value, far)):
+    for heard in (SharedState(far, first.heard.total), SharedState(first.heard.value, far)):
         with pytest.raises(OutOfBoundsError, match=r"Agent 1 sent values of norm .*; the terms"):
             agent.receive(replace(first, heard=heard))
     assert agent.missing == agent.neighbours
@@ -268,7 +269,7 @@ def test_a_ledger_with_a_budget_lets_the_run_through():
     for agent in agents:
         ledger = MemoryLedger(Budget(1.0, 1e-5))
         ledger.reserve(agent.algorithm.reserved[0])
-        agent.desk = Desk((ledger,), agent.desk.source)
+        agent.charged = ChargedNoise((ledger,), agent.charged.source)
     local.run(agents)
     for agent in agents:
         assert 0 < epsilon(agent.ledgers[0].spent, 1e-5).epsilon <= 1.0

@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 from conftest import make_agents, make_settings, run_small
 
+from ppadmm.accounting import Budget
 from ppadmm.agent import Done, Message, Send, Wait
-from ppadmm.algorithms import Heard
+from ppadmm.algorithms import SharedState
 from ppadmm.algorithms.admm import ADMM
 from ppadmm.algorithms.settings import Speaking
 from ppadmm.engines import local
 from ppadmm.errors import BudgetError, InputError, ProtocolError
-from ppadmm.mechanisms import Desk
+from ppadmm.ledger import MemoryLedger
+from ppadmm.mechanisms import ChargedNoise
 from ppadmm.noise import SeededNoise
-from ppadmm.privacy import Budget, MemoryLedger
 from ppadmm.problem import make_graph
 
 GRAPH = make_graph("erdos-renyi", 5, seed=2)
@@ -112,7 +113,7 @@ def test_a_charge_is_booked_before_noise_is_drawn():
     DIARY.lines.clear()
     agents = make_agents(GRAPH, make_settings(rounds=3))
     for agent in agents:
-        agent.desk = Desk((DiaryLedger(DIARY),), DiaryNoise((0,)))
+        agent.charged = ChargedNoise((DiaryLedger(DIARY),), DiaryNoise((0,)))
         agent.ledgers[0].reserve(agent.algorithm.reserved[0])
     local.run(agents)
     assert DIARY.lines == ["charge", "linear", "output"] * (3 * GRAPH.size)
@@ -125,7 +126,7 @@ def test_no_release_without_budget():
     ledger.reserve([(charge, 3)])
     with pytest.raises(BudgetError, match="only ε = 1 is granted"):
         ledger.reserve([(charge, 1)])
-    agents[0].desk = Desk((MemoryLedger(),), SeededNoise((0,)))
+    agents[0].charged = ChargedNoise((MemoryLedger(),), SeededNoise((0,)))
     with pytest.raises(BudgetError, match="nothing was released"):
         agents[0].next()
 
@@ -158,13 +159,13 @@ class Watched(SeededNoise):
 def test_no_noise_is_drawn_for_a_charge_that_is_refused(algorithm, speaking):
     Watched.drawn = []
     agent = make_agents(GRAPH, make_settings(rounds=3, speaking=speaking), algorithm)[0]
-    agent.desk = Desk((MemoryLedger(),), Watched((0,)))
+    agent.charged = ChargedNoise((MemoryLedger(),), Watched((0,)))
     with pytest.raises(BudgetError, match="nothing was released"):
         agent.next()
     assert Watched.drawn == []
     ledger = MemoryLedger(Budget(1.0, 1e-5))
     ledger.reserve(agent.algorithm.reserved[0])
-    agent.desk = Desk((ledger,), Watched((0,)))
+    agent.charged = ChargedNoise((ledger,), Watched((0,)))
     agent.next()
     assert Watched.drawn
 
@@ -175,13 +176,13 @@ def test_waiting_and_refusing():
     assert agents[0].next() == Wait((1, 3))
     value = np.zeros((1, 5))
     with pytest.raises(ProtocolError, match="from 2, not a neighbour"):
-        agents[0].receive(Message(2, 0, Heard(value, value)))
+        agents[0].receive(Message(2, 0, SharedState(value, value)))
     with pytest.raises(ProtocolError, match="shape"):
-        agents[0].receive(Message(1, 0, Heard(np.zeros((1, 7)), np.zeros((1, 7)))))
+        agents[0].receive(Message(1, 0, SharedState(np.zeros((1, 7)), np.zeros((1, 7)))))
 
 
 def test_the_reported_cost_is_the_budget():
-    from ppadmm.privacy import epsilon
+    from ppadmm.accounting import epsilon
 
     agents = make_agents(GRAPH, make_settings())
     local.run(agents)
@@ -202,8 +203,8 @@ def test_noise_is_not_used_for_a_flatter_subproblem_than_it_was_made_for():
     """κ = c₁/(nμ) is part of the charge: with a smaller μ more would be spent than is booked."""
     agent = make_agents(make_graph("ring", 3), make_settings(rounds=3))[0]
     rule = Softening(**vars(agent.algorithm))
-    state, _ = rule.propose(rule.init(), agent.desk)
+    state, _ = rule.propose(rule.init(), agent.charged)
     paid = agent.ledgers[0].spent
     with pytest.raises(InputError, match=r"strong convexity μ ≥ .* Nothing was released"):
-        rule.propose(replace(state, round=1), agent.desk)
+        rule.propose(replace(state, round=1), agent.charged)
     assert agent.ledgers[0].spent == paid

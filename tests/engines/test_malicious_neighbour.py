@@ -12,18 +12,19 @@ from conftest import make_agents, make_settings
 from hostile import attack
 
 from ppadmm import RunSpec
+from ppadmm.accounting import Budget
+from ppadmm.accounting.sensitivity import TAIL, sampler_distance
 from ppadmm.agent import Agent, Done, Message
-from ppadmm.algorithms import Heard, Settings, Site, recipe_named
+from ppadmm.algorithms import Settings, SharedState, Site, recipe_named
 from ppadmm.algorithms.defaults import Sizes, gaussian_plan
 from ppadmm.data import Shard
 from ppadmm.data.coded import Coded
 from ppadmm.errors import OutOfBoundsError
-from ppadmm.experiments.train import prepare, run
-from ppadmm.mechanisms.reach import STRAY, noise_quantile, within
+from ppadmm.ledger import MemoryLedger
+from ppadmm.mechanisms.limits import STRAY, noise_quantile, within
 from ppadmm.noise import FINENESS, SecureNoise, SeededNoise, total_variation
-from ppadmm.privacy import Budget, MemoryLedger
-from ppadmm.privacy.sensitivity import TAIL, sampler_distance
 from ppadmm.problem import HuberHinge, Logistic, kernels, make_graph, risk_of
+from ppadmm.runs.run import prepare, run
 from ppadmm.solvers import guarded
 
 FULL = bool(os.environ.get("PPADMM_FULL"))
@@ -51,7 +52,7 @@ def agent_with(record, n, loss=LOGISTIC, algorithm="pp", coded=False, seed=None,
 
 def pushed(heard, centre):
     """The message that brings the minimiser near `centre`: θⱼ and Sⱼ of an only neighbour."""
-    return Heard(centre, heard.total - heard.value - centre + 2.0 * centre)
+    return SharedState(centre, heard.total - heard.value - centre + 2.0 * centre)
 
 
 def play(agent, centres):
@@ -63,7 +64,7 @@ def play(agent, centres):
         heard = action.message.heard
         message = pushed(heard, centre)
         limit = (t + 1) * agent.algorithm.radius
-        agent.receive(Message(1, t, Heard(message.value, within(message.total, limit))))
+        agent.receive(Message(1, t, SharedState(message.value, within(message.total, limit))))
     return agent.round
 
 
@@ -93,7 +94,7 @@ def test_the_noise_is_cut_off_nowhere():
             agent = agent_with(record, 500, seed=seed, rounds=2)
             agent.next()
             edge = agent.algorithm.radius[0] * np.array([[Q, -Q]])
-            agent.receive(Message(1, 0, Heard(edge, edge)))
+            agent.receive(Message(1, 0, SharedState(edge, edge)))
             size = np.linalg.norm(agent.next().message.heard.value)
             assert size <= agent.algorithm.radius[0] * (1.0 + 1e-12)
             outside += size >= agent.algorithm.radius[0] * (1.0 - 1e-12)
@@ -104,11 +105,15 @@ def test_what_is_beyond_the_radius_is_refused_and_changes_nothing():
     agent = agent_with(SIDES[0], 500)
     heard, radius = agent.next().message.heard, agent.algorithm.radius[0]
     far = np.array([[1.001 * radius, 0.0]])
-    for bad in (Heard(far, heard.total), Heard(heard.value, far), Heard(far * np.nan, far * 0.0)):
+    for bad in (
+        SharedState(far, heard.total),
+        SharedState(heard.value, far),
+        SharedState(far * np.nan, far * 0.0),
+    ):
         with pytest.raises(OutOfBoundsError):
             agent.receive(Message(1, 0, bad))
     assert agent.missing == (1,)
-    agent.receive(Message(1, 0, Heard(far / 1.001, far / 1.001)))
+    agent.receive(Message(1, 0, SharedState(far / 1.001, far / 1.001)))
     assert agent.missing == ()
 
 
@@ -146,7 +151,7 @@ def test_no_subproblem_has_a_linear_term_beyond_the_radius(algorithm):
     edge = rule.radius[0] * np.array([[Q, -Q]])
     for t in range(rule.rounds):
         agent.next()
-        agent.receive(Message(1, t, Heard(edge, (t + 1) * edge)))
+        agent.receive(Message(1, t, SharedState(edge, (t + 1) * edge)))
     b = noise_quantile(rule.mechanism.scales["sigma1"], 2) / (rule.mechanism.reach.mu * rule.radius)
     for name, recorder in seen.items():
         room = float(b[0]) if name == "solver" else 0.0

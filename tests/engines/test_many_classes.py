@@ -14,10 +14,10 @@ from ppadmm.algorithms import ALGORITHMS
 from ppadmm.data import Classes, Dataset, Numeric, Schema
 from ppadmm.engines import local
 from ppadmm.errors import DataError, InputError
-from ppadmm.experiments.metrics import evaluate
-from ppadmm.experiments.scene import cast, stage
 from ppadmm.noise import SeededNoise
 from ppadmm.problem import HuberHinge, Multinomial, OneVsRest, make_graph
+from ppadmm.runs.federation import build_federation, make_agents
+from ppadmm.runs.metrics import evaluate
 
 
 @pytest.fixture(scope="module")
@@ -41,11 +41,11 @@ def test_every_algorithm_runs_on_three_classes(algorithm, loss):
 
 def test_without_noise_it_reaches_the_pooled_optimum(digits):
     """All agents agree with scikit-learn's multinomial model on the pooled records."""
-    scene = stage(digits, 3, "complete", Multinomial(10), 0)
+    scene = build_federation(digits, 3, "complete", Multinomial(10), 0)
     weight = 0.01
     settings = make_settings(rounds=150, eta=(0.004,), regularisation=(3 * weight,), beta=1e-7)
     sites = scene.sites("non-private")
-    agents = cast("non-private", sites, [settings] * 3, SeededNoise((0,)))
+    agents = make_agents("non-private", sites, [settings] * 3, SeededNoise((0,)))
     trace = local.run(agents)
     pooled = scene.pooled()
     reference = LogisticRegression(
@@ -74,8 +74,8 @@ def test_evaluate_agrees_with_scikit_learn(digits):
 
 
 def test_noise_costs_accuracy_and_ten_classes_are_learnt(digits):
-    scene = stage(digits, 5, "erdos-renyi", Multinomial(10), 0)
-    from ppadmm.privacy import Budget
+    scene = build_federation(digits, 5, "erdos-renyi", Multinomial(10), 0)
+    from ppadmm.accounting import Budget
 
     found = {}
     for epsilon in (1.0, 10.0):
@@ -85,7 +85,7 @@ def test_noise_costs_accuracy_and_ten_classes_are_learnt(digits):
             rounds=plan.rounds, eta=(plan.eta,), regularisation=(0.0,), budgets=(budgets[0],),
             beta=1e-7,
         )  # fmt: skip
-        agents = cast("pp", scene.sites("pp"), [settings] * 5, SeededNoise((0,)))
+        agents = make_agents("pp", scene.sites("pp"), [settings] * 5, SeededNoise((0,)))
         found[epsilon] = evaluate(*scene.test, local.run(agents).model(), 10).error[0]
     assert found[10.0] < 0.25 < found[1.0] < 0.85
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from ppadmm.experiments import membership as module
-from ppadmm.experiments.membership import largest_auc, likelihood_ratios, membership
+from ppadmm.accounting import Charge, Gaussian, Pure, Tally
+from ppadmm.auditing import membership as module
+from ppadmm.auditing.membership import largest_auc, likelihood_ratios, membership
+from ppadmm.auditing.statistics import Claim
 from ppadmm.mechanisms import PerturbedMinimiser
-from ppadmm.privacy import Charge, Gaussian, Pure, Tally
-from ppadmm.privacy.audit import Claim
 
 MODELS = 32
 

@@ -12,13 +12,14 @@ import pytest
 from conftest import make_settings, random_shard
 from scipy.special import logsumexp
 
+from ppadmm.accounting import Gaussian, ObjectivePerturbation, Pure
 from ppadmm.agent import Agent, Message
-from ppadmm.algorithms import Heard, Site, build
+from ppadmm.algorithms import SharedState, Site, build
 from ppadmm.algorithms.settings import Speaking
-from ppadmm.mechanisms import Desk, Place
-from ppadmm.mechanisms.testing import SparseVector
+from ppadmm.ledger import MemoryLedger
+from ppadmm.mechanisms import ChargedNoise, Place
+from ppadmm.mechanisms.threshold_tests import SparseVector
 from ppadmm.noise import SeededNoise
-from ppadmm.privacy import Gaussian, MemoryLedger, ObjectivePerturbation, Pure
 from ppadmm.problem import HuberHinge, Logistic, Multinomial, OneVsRest, risk_of
 
 AGENTS, ETA, WEIGHT, BETA, N = 6, 0.3, 0.05, 1e-8, 60
@@ -60,7 +61,7 @@ def drawn(algorithm, loss, degree=1, theirs=5, rounds=3, **changes):
     for t in range(rule.rounds):
         heard = agent.next().message.heard
         for j in site.neighbours:
-            agent.receive(Message(j, t, Heard(0.0 * heard.value, 0.0 * heard.total)))
+            agent.receive(Message(j, t, SharedState(0.0 * heard.value, 0.0 * heard.total)))
     events = {}
     for event, times in ledger.spent.counts:
         events.setdefault(type(event), []).append((event, times))
@@ -142,7 +143,7 @@ def test_a_kept_threshold_decides_as_it_was_drawn():
     test = SparseVector(np.ones(1), np.zeros(1), np.ones(1), 1)
     ledger = MemoryLedger()
     ledger.reserve([test.reserved[0]])
-    desk = Desk((ledger,), SeededNoise((0,)))
+    charged = ChargedNoise((ledger,), SeededNoise((0,)))
     for kept in (-1e9, 1e9):
-        answer = test.decide(np.zeros(1), np.full(1, kept), np.array([0]), desk, Place(0, 0))
+        answer = test.decide(np.zeros(1), np.full(1, kept), np.array([0]), charged, Place(0, 0))
         assert answer == [kept < 0.0]

@@ -10,14 +10,14 @@ import pytest
 from peers import QUICK, agents_of, agreed, graph_of, join, key_of, peer_of, run_all
 
 from ppadmm.agent import Message, Send
-from ppadmm.algorithms import Heard
+from ppadmm.algorithms import SharedState
 from ppadmm.engines import local
-from ppadmm.engines.peer import Peer
-from ppadmm.engines.peer_outcome import Pace
-from ppadmm.engines.peer_store import Store
-from ppadmm.engines.transport import Faults, Hub
 from ppadmm.errors import DisagreementError, InputError, ProtocolError
-from ppadmm.wire import VALUE, Codec, kind_of
+from ppadmm.peers.messages import VALUE, Codec, kind_of
+from ppadmm.peers.outcome import RetrySchedule
+from ppadmm.peers.peer import Peer
+from ppadmm.peers.store import PeerStore
+from ppadmm.peers.transport import Faults, Hub
 
 
 @pytest.mark.parametrize("kind", ["ring", "star", "complete"])
@@ -50,7 +50,7 @@ def test_loss_repetition_and_reordering_change_nothing(seed, tmp_path):
 def test_nobody_starts_before_all_have_signed(tmp_path):
     agreement = agreed(graph_of(4))
     hub, agents = Hub(agreement.edges), agents_of(agreement)
-    short = Pace(first=0.02, longest=0.1, grace=0.1, wait=0.5)
+    short = RetrySchedule(first=0.02, longest=0.1, grace=0.1, wait=0.5)
     peers = [peer_of(a, agreement, hub.end(a.number), tmp_path, short) for a in agents[:3]]
     ends = run_all(peers)
     assert [len(agent.ledgers[0].spent.counts) for agent in agents] == [0] * 4
@@ -69,7 +69,7 @@ def test_a_signature_of_another_key_does_not_count(tmp_path):
     first._take(2, replace(last.note(), signatures=forged).encode(key_of(1)))
     assert first.tally.refused == 1
     with pytest.raises(InputError, match="'site 1' is not on this agreement; sign it"):
-        Peer(agents[1], agreement, key_of(1), agreement.sign(key_of(7)), None, Store(tmp_path))
+        Peer(agents[1], agreement, key_of(1), agreement.sign(key_of(7)), None, PeerStore(tmp_path))
 
 
 def test_disagreements_are_named_field_by_field(tmp_path):
@@ -132,7 +132,7 @@ def test_rounds_far_ahead_take_no_memory(tmp_path):
     hub = Hub(agreement.edges)
     peer = peer_of(agents[0], agreement, hub.end(0), tmp_path)
     codec = Codec(agreement.run, agreement.parameters, {})
-    heard = Heard(np.zeros((1, 5)), np.zeros((1, 5)))
+    heard = SharedState(np.zeros((1, 5)), np.zeros((1, 5)))
     for round_ in (*range(2, 60), 10**6):
         peer._take(1, codec.encode(Message(1, round_, heard), key_of(1)))
     assert agents[0].snapshot().inbox == {}
@@ -146,7 +146,7 @@ def test_what_is_not_from_the_neighbour_is_refused_and_counted(tmp_path):
     agents = agents_of(agreement)
     peer = peer_of(agents[0], agreement, Hub(agreement.edges).end(0), tmp_path)
     codec = Codec(agreement.run, agreement.parameters, {})
-    heard = Heard(np.zeros((1, 5)), np.zeros((1, 5)))
+    heard = SharedState(np.zeros((1, 5)), np.zeros((1, 5)))
     forged = codec.encode(Message(1, 0, heard), key_of(3))
     others = codec.encode(Message(3, 0, heard), key_of(3))
     elsewhere = Codec(bytes(16), 5, {}).encode(Message(1, 0, heard), key_of(1))
@@ -177,7 +177,7 @@ def test_an_agent_that_is_not_the_agreed_one_is_refused(tmp_path):
 
 
 def test_clocks_that_run_backwards_do_no_harm(tmp_path, monkeypatch):
-    from ppadmm.engines import peer as module
+    from ppadmm.peers import peer as module
 
     class Backwards:
         """A clock that goes back a minute whenever it is looked at."""
@@ -215,7 +215,7 @@ def test_one_that_does_not_wait_for_the_start_leaves_the_others_waiting(tmp_path
         except ProtocolError as error:
             found["error"] = error
 
-    short = Pace(first=0.02, longest=0.1, wait=0.3)
+    short = RetrySchedule(first=0.02, longest=0.1, wait=0.3)
     starts = [(0, 0, short), (1, 0), (2, 0.8), (0, 0.8)]
     threads = [threading.Thread(target=late, args=start) for start in starts]
     for thread in threads:
@@ -232,7 +232,7 @@ def test_signatures_go_round_a_long_ring_without_waiting_for_the_clock(tmp_path)
     """Site 0 comes last; its signature has ten hops to go, while the others keep still."""
     agreement = agreed(graph_of(20), rounds=2)
     hub, agents = Hub(agreement.edges), agents_of(agreement)
-    slow = Pace(first=3600.0, longest=3600.0, grace=1.0, wait=300)
+    slow = RetrySchedule(first=3600.0, longest=3600.0, grace=1.0, wait=300)
     peers = [peer_of(a, agreement, hub.end(a.number), tmp_path, slow) for a in agents]
     found = []
     threads = [threading.Thread(target=lambda p=p: found.append(p.run())) for p in peers[1:]]
@@ -262,7 +262,7 @@ class Timed:
 
 @pytest.mark.parametrize("busy", [0.0, 0.1, 0.3])
 def test_a_message_leaves_at_the_agreed_pace_whatever_a_solve_took(busy, tmp_path, monkeypatch):
-    pace, never = 0.2, Pace(first=60.0, longest=60.0, grace=0.1, wait=30)
+    pace, never = 0.2, RetrySchedule(first=60.0, longest=60.0, grace=0.1, wait=30)
     agreement = agreed(graph_of(2, "complete"), rounds=4, pace=pace)
     hub, agents = Hub(agreement.edges), agents_of(agreement)
     ends = [Timed(hub.end(k)) for k in range(2)]
@@ -290,7 +290,7 @@ def test_numbers_beyond_the_radius_end_the_run_for_all_with_a_reason(tmp_path):
         if isinstance(send, Send) and send.message.round == 2:
             heard = send.message.heard
             far = np.full_like(heard.value, radius)  # of norm √d·R
-            return replace(send, message=replace(send.message, heard=Heard(far, heard.total)))
+            return replace(send, message=replace(send.message, heard=SharedState(far, heard.total)))
         return send
 
     liar.next = lying

@@ -20,11 +20,11 @@ from peers import agents_of, agreed, graph_of, key_of, peer_of
 from sites import Peer, make_sites, until
 
 from ppadmm.agent import Message
-from ppadmm.algorithms import Heard
-from ppadmm.engines import notes
-from ppadmm.engines.transport import Hub
+from ppadmm.algorithms import SharedState
 from ppadmm.errors import ForeignError
-from ppadmm.wire import FINAL, VALUE, Codec
+from ppadmm.peers import control
+from ppadmm.peers.messages import FINAL, VALUE, Codec
+from ppadmm.peers.transport import Hub
 
 FULL = bool(os.environ.get("PPADMM_FULL"))
 INPUTS = 100_000 if FULL else 3_000
@@ -43,7 +43,7 @@ def target(tmp_path_factory):
     peer._transport.start()
     other = peer_of(agents[1], agreement, hub.end(1), folder)
     codec = Codec(agreement.run, agreement.parameters, {})
-    heard = Heard(np.ones((1, 5)), np.ones((1, 5)))
+    heard = SharedState(np.ones((1, 5)), np.ones((1, 5)))
     true = [
         codec.encode(Message(1, 0, heard), key_of(1), VALUE),
         codec.encode(Message(2, 5, heard), key_of(2), FINAL),
@@ -82,10 +82,10 @@ def test_notes_with_any_content_are_read_or_refused(text, target):
     import json
 
     body = json.dumps(text).encode()
-    head = notes.HEAD.pack(b"PPAD", 1, notes.NOTE, 1, len(body))
+    head = control.HEAD.pack(b"PPAD", 1, control.NOTE, 1, len(body))
     signed = head + body
     with pytest.raises(ForeignError):
-        notes.decode(signed + key_of(1).sign(signed))
+        control.decode(signed + key_of(1).sign(signed))
 
 
 @given(entry=st.sampled_from(["time", "round", "signatures", "finals", "agreement", "phase"]),
@@ -99,10 +99,10 @@ def test_a_neighbour_cannot_harm_by_what_it_signs(target, entry, value):
 
     peer, true = target
     before = peer.agent.snapshot().inbox, peer.finals, peer.tally.received + 2
-    content = json.loads(true[2][notes.HEAD.size : -64])
+    content = json.loads(true[2][control.HEAD.size : -64])
     for change in ({entry: value}, {entry: value, "digest": "0" * 64}):
         body = json.dumps({**content, **change}).encode()
-        signed = notes.HEAD.pack(b"PPAD", 1, notes.NOTE, 1, len(body)) + body
+        signed = control.HEAD.pack(b"PPAD", 1, control.NOTE, 1, len(body)) + body
         peer._take(1, signed + key_of(1).sign(signed))
     assert (peer.agent.snapshot().inbox, peer.finals, peer.tally.received) == before
 

@@ -10,7 +10,7 @@ import pytest
 from sites import Peer, make_sites, until
 from test_peer_processes import SEED, coefficients, local_trace
 
-from ppadmm.engines.transport import HISTORY
+from ppadmm.peers.transport import HISTORY
 
 pytest.importorskip("zenoh", reason="eclipse-zenoh (extra peer) is not installed")
 CUT = 10.0

@@ -9,17 +9,17 @@ import pytest
 from peers import QUICK
 from sites import make_sites
 
-from ppadmm.engines.metrics import prometheus
-from ppadmm.engines.peer import Peer
-from ppadmm.engines.peer_file import PeerFile
-from ppadmm.engines.peer_store import Store
-from ppadmm.engines.pki.key_files import read_signing_key
-from ppadmm.engines.transport import Hub
 from ppadmm.errors import InputError
+from ppadmm.ledger import MemoryLedger
 from ppadmm.noise import SeededNoise
-from ppadmm.privacy import MemoryLedger
-from ppadmm.reports.peer import live_page, view_json
-from ppadmm.reports.terminal import screen
+from ppadmm.peers.metrics import prometheus
+from ppadmm.peers.peer import Peer
+from ppadmm.peers.pki.key_files import read_signing_key
+from ppadmm.peers.results import live_page, view_json
+from ppadmm.peers.settings import PeerFile
+from ppadmm.peers.store import PeerStore
+from ppadmm.peers.terminal import screen
+from ppadmm.peers.transport import Hub
 
 CLOCKS = re.compile(
     r'"(?:elapsed|waiting|heard|seconds_left|clock)": [-+.e\d]+|_waiting_seconds\{[^\n]*'
@@ -47,7 +47,7 @@ def run_in_memory(sites, folder, each_round):
         key = read_signing_key(PeerFile.load(file).keys.signing)
         agent = part.agent(part.rule(), MemoryLedger())
         signature = sites.agreement.sign(key)
-        end, store = hub.end(part.number), Store(folder / str(part.number))
+        end, store = hub.end(part.number), PeerStore(folder / str(part.number))
 
         def tell(event, part=part, **_):
             if event in ("round", "signed", "averages"):
@@ -132,7 +132,7 @@ def test_metrics_are_in_the_text_format(tmp_path):
 
 
 def test_a_port_that_is_taken_is_named():
-    from ppadmm.engines.status_page import StatusPage
+    from ppadmm.peers.status_page import StatusPage
 
     with StatusPage(0, {}) as page:
         port = int(page.url.rpartition(":")[2].strip("/"))

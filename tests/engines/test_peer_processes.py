@@ -14,14 +14,15 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sites import Peer, free_ports, make_router, make_sites, run_sites, until
 from small_runs import resigned
 
-from ppadmm.engines import local, notes
-from ppadmm.engines.pki.key_files import read_signing_key
+from ppadmm.engines import local
 from ppadmm.errors import CertificateError
-from ppadmm.privacy import MemoryLedger
-from ppadmm.privacy.chain import read_rows
-from ppadmm.privacy.run_ledger import decode
-from ppadmm.reports.certificate import verified
-from ppadmm.wire import FINAL, VALUE, Codec, kind_of
+from ppadmm.ledger import MemoryLedger
+from ppadmm.ledger.chain import read_rows
+from ppadmm.ledger.run import decode
+from ppadmm.peers import control
+from ppadmm.peers.certified import verify_certificates
+from ppadmm.peers.messages import FINAL, VALUE, Codec, kind_of
+from ppadmm.peers.pki.key_files import read_signing_key
 
 pytest.importorskip("zenoh", reason="eclipse-zenoh (extra peer) is not installed")
 FULL = bool(os.environ.get("PPADMM_FULL"))
@@ -127,7 +128,7 @@ def test_five_certificates_verify_and_name_each_other(private):
     folders = [file.parent for file in private.files]
     paths = paths_of(private)
     keys = [party.key for party in private.agreement.parties]
-    verdicts = verified(paths, keys, folders[0] / "site.ledger", folders[0] / "results")
+    verdicts = verify_certificates(paths, keys, folders[0] / "site.ledger", folders[0] / "results")
     assert all(verdict.statement["private"] for verdict in verdicts)
     assert {v.statement["settings_digest"] for v in verdicts} == {private.agreement.digest}
     assert len({v.certificate["model"] for v in verdicts}) == 1
@@ -183,9 +184,9 @@ def as_site_one(body):
 def test_a_site_that_lies_in_its_own_certificate_is_named(private, tmp_path, change, words):
     """Each holds by itself: the signature is good and ε is what its events give."""
     paths = lie(private, 3, tmp_path, change)
-    verified([paths[3]], [], None, None)
+    verify_certificates([paths[3]], [], None, None)
     with pytest.raises(CertificateError) as refused:
-        verified(paths, [], None, None)
+        verify_certificates(paths, [], None, None)
     assert words in str(refused.value)
 
 
@@ -206,11 +207,11 @@ def renamed(body):
 def test_a_certificate_that_is_not_as_agreed_is_named(private, tmp_path, change, words):
     """Also where nobody else says otherwise, as with a name or a number of records."""
     agreement = private.files[0].parent / "agreement.json"
-    for verdict in verified(paths_of(private), [], None, None, agreement):
+    for verdict in verify_certificates(paths_of(private), [], None, None, agreement):
         assert not any("--trust" in text for text in verdict.unchecked)
     paths = lie(private, 3, tmp_path, change)
     with pytest.raises(CertificateError) as refused:
-        verified(paths[3:4], [], None, None, agreement)
+        verify_certificates(paths[3:4], [], None, None, agreement)
     assert words in str(refused.value)
 
 
@@ -219,13 +220,13 @@ def test_another_key_in_the_place_of_a_site_is_seen(private, tmp_path):
     public = key.public_key().public_bytes_raw().hex()
     paths = lie(private, 3, tmp_path, put("signer", "key", public), key)
     with pytest.raises(CertificateError, match=f"'site-0' does not name {public} of 'site-3'"):
-        verified(paths, [], None, None)
+        verify_certificates(paths, [], None, None)
     with pytest.raises(CertificateError, match="which is no party's"):
-        verified(paths, [], None, None, private.files[0].parent / "agreement.json")
+        verify_certificates(paths, [], None, None, private.files[0].parent / "agreement.json")
 
 
 def test_parties_whose_certificates_are_missing_are_counted(private):
-    verdicts = verified(paths_of(private)[:3], [], None, None)
+    verdicts = verify_certificates(paths_of(private)[:3], [], None, None)
     assert "the certificates of 2 other parties, with the keys " in verdicts[0].unchecked[1]
     assert "the same model" in verdicts[0].checked[-1]
 
@@ -279,8 +280,8 @@ def test_every_byte_that_was_sent_is_in_the_ledger_or_public(private):
                 assert np.array_equal(final.heard.value[0], average(ledgers[final.agent]))
                 assert np.array_equal(final.heard.total[0], ledgers[final.agent][15].total)
             else:
-                assert_public(notes.decode(data), i, terms)
-        assert kinds == {VALUE, FINAL, notes.NOTE}
+                assert_public(control.decode(data), i, terms)
+        assert kinds == {VALUE, FINAL, control.NOTE}
 
 
 def assert_public(note, i, terms):
@@ -315,7 +316,7 @@ def test_a_missing_site_ends_the_run_with_valid_results(tmp_path):
     assert [peers[0].wait(), peers[2].wait()] == [10, 10], peers[0].words()
     for i in (0, 2):
         folder = sites.files[i].parent / "results"
-        (verdict,) = verified([folder / "certificate.json"], [], None, folder)
+        (verdict,) = verify_certificates([folder / "certificate.json"], [], None, folder)
         assert any("ended before its time" in w for w in verdict.statement["warnings"])
         assert json.loads((folder / "model.json").read_bytes())["ended"]
         (run,) = sites.books(i).runs.values()
@@ -356,7 +357,7 @@ def test_sites_that_only_dial_out_meet_at_a_router(tmp_path):
 def test_a_site_with_other_terms_is_named_and_nothing_is_spent(tmp_path):
     from dataclasses import replace
 
-    from ppadmm.engines.agreement_file import save_agreement, save_signature
+    from ppadmm.peers.agreement_file import save_agreement, save_signature
 
     sites = make_sites(tmp_path, n=3)
     place = sites.files[2].parent

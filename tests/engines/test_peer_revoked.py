@@ -8,16 +8,16 @@ import pytest
 from peers import agents_of, agreed, graph_of, key_of, peer_of, run_all
 
 from ppadmm.agent import Message
-from ppadmm.algorithms import Heard
-from ppadmm.engines import notes
-from ppadmm.engines.peer_view import Teller
-from ppadmm.engines.pki import enrolment
-from ppadmm.engines.pki.authority import Authority
-from ppadmm.engines.pki.enrolment import Keys
-from ppadmm.engines.pki.revocations import EVERY, Revocations, Watch
-from ppadmm.engines.transport import Hub
+from ppadmm.algorithms import SharedState
 from ppadmm.errors import ProtocolError
-from ppadmm.wire import FINAL, Codec
+from ppadmm.peers import control
+from ppadmm.peers.messages import FINAL, Codec
+from ppadmm.peers.pki import enrolment
+from ppadmm.peers.pki.authority import Authority
+from ppadmm.peers.pki.enrolment import Keys
+from ppadmm.peers.pki.revocations import EVERY, Revocations, RevocationWatch
+from ppadmm.peers.status import EventLog
+from ppadmm.peers.transport import Hub
 
 LIST = Revocations(1, {"site 2": {"serials": [], "reason": "laptop stolen"}})
 WORDS = "the certificate of 'site 2' was revoked (laptop stolen)"
@@ -44,7 +44,7 @@ def peers_with(desks, agreement, folder):
     for agent in agents_of(agreement):
         k, options = agent.number, {}
         if k in desks:
-            options = {"revocations": desks[k], "tell": Teller(desks[k].listen)}
+            options = {"revocations": desks[k], "tell": EventLog(desks[k].listen)}
         found.append(peer_of(agent, agreement, hub.end(k), folder, **options))
     return found
 
@@ -52,11 +52,11 @@ def peers_with(desks, agreement, folder):
 def test_a_run_ends_for_all_as_soon_as_one_site_has_the_list(tmp_path):
     """Site 0 is no neighbour of site 2 in this ring, and site 4 has no neighbour with the list."""
     agreement = agreed(graph_of(6), rounds=40)
-    desk = Desk("round", round=3)
-    ends = run_all(peers_with({0: desk}, agreement, tmp_path))
+    charged = Desk("round", round=3)
+    ends = run_all(peers_with({0: charged}, agreement, tmp_path))
     assert ends[0].reason == WORDS
     assert len(ends[0].releases) == 4
-    assert ("revoked", {"agent": 2, "name": "'site 2' (agent 2)", "why": WORDS}) in desk.told
+    assert ("revoked", {"agent": 2, "name": "'site 2' (agent 2)", "why": WORDS}) in charged.told
     for k in range(1, 6):
         assert ends[k].reason == f"'site 0' (agent 0) ended the run: {WORDS}"
         assert 0 < len(ends[k].releases) < 40
@@ -71,9 +71,9 @@ def test_who_was_revoked_itself_ends_too(tmp_path):
 
 def test_a_run_with_a_revoked_party_does_not_begin(tmp_path):
     agreement = agreed(graph_of(4), patience=0.5)
-    desk = Desk("never")
-    desk.found = LIST
-    peers = peers_with({0: desk}, agreement, tmp_path)
+    charged = Desk("never")
+    charged.found = LIST
+    peers = peers_with({0: charged}, agreement, tmp_path)
     with pytest.raises(ProtocolError, match="The run never began: the certificate of 'site 2'"):
         peers[0].run()
     assert not peers[0].agent.ledgers[0].spent.counts
@@ -82,7 +82,7 @@ def test_a_run_with_a_revoked_party_does_not_begin(tmp_path):
 def messages_of(agent, agreement, peer):
     """All that an agent can sign: a value, a note, a final average."""
     codec = Codec(agreement.run, agreement.parameters, {})
-    heard = Heard(np.ones((1, 5)), np.ones((1, 5)))
+    heard = SharedState(np.ones((1, 5)), np.ones((1, 5)))
     return [
         codec.encode(Message(agent, 0, heard), key_of(agent)),
         replace(peer.note(), agent=agent).encode(key_of(agent)),
@@ -92,15 +92,15 @@ def messages_of(agent, agreement, peer):
 
 def test_nothing_that_a_revoked_party_signed_is_taken_whoever_hands_it_on(tmp_path):
     agreement = agreed(graph_of(3))
-    desk = Desk("never")
-    peer = peers_with({0: desk}, agreement, tmp_path)[0]
+    charged = Desk("never")
+    peer = peers_with({0: charged}, agreement, tmp_path)[0]
     value, note, final = messages_of(2, agreement, peer)
-    desk.found = LIST
+    charged.found = LIST
     peer._revoked.news()
     for sender, data in ((2, value), (2, note), (2, final), (1, final)):
         peer._take(sender, data)
     assert peer.tally.refused == 4
-    assert desk.told[-1][1]["why"] == f"A message was refused: {WORDS}."
+    assert charged.told[-1][1]["why"] == f"A message was refused: {WORDS}."
     assert (peer.agent.snapshot().inbox, peer.finals) == ({}, 0)
     for data in messages_of(1, agreement, peer):
         peer._take(1, data)
@@ -122,31 +122,31 @@ def test_at_the_end_a_revoked_neighbour_is_not_waited_for(tmp_path):
 def _holds_all(data):
     """Whether this is a note of one that holds all averages."""
     try:
-        return len(notes.decode(data).finals) == 3
-    except notes.ForeignError:
+        return len(control.decode(data).finals) == 3
+    except control.ForeignError:
         return False
 
 
 def test_a_reason_stays_short_however_many_hand_it_on(tmp_path):
     agreement = agreed(graph_of(16), rounds=60)
-    desk = Desk("round", round=2)
+    charged = Desk("round", round=2)
     long = {"site 2": {"serials": [], "reason": "x" * 600}}
-    desk.listen = lambda event, fields: (
-        setattr(desk, "found", Revocations(1, long))
+    charged.listen = lambda event, fields: (
+        setattr(charged, "found", Revocations(1, long))
         if event == "round" and fields["round"] == 2 else None
     )  # fmt: skip
-    ends = run_all(peers_with({0: desk}, agreement, tmp_path))
-    assert len(ends[0].reason) > notes.LONGEST_REASON
+    ends = run_all(peers_with({0: charged}, agreement, tmp_path))
+    assert len(ends[0].reason) > control.LONGEST_REASON
     assert all(end.reason.startswith("'site 0' (agent 0) ended the run: ") for end in ends[1:])
 
 
 @pytest.mark.parametrize("reason", ["gone.\nPRIVATE: ε = 0.01", "\x1b[2Jgone", "gone\u202e"])
 def test_a_neighbours_reason_puts_no_line_into_the_statement_of_another(reason):
-    note = notes.Note(1, "1", 0.0, "0" * 64, "ended", reason=reason)
-    with pytest.raises(notes.ForeignError, match="its reason cannot be read"):
-        notes.decode(note.encode(key_of(1)))
-    sent = replace(note, reason=notes.one_line(reason))
-    assert notes.decode(sent.encode(key_of(1))).reason.isprintable()
+    note = control.ControlMessage(1, "1", 0.0, "0" * 64, "ended", reason=reason)
+    with pytest.raises(control.ForeignError, match="its reason cannot be read"):
+        control.decode(note.encode(key_of(1)))
+    sent = replace(note, reason=control.one_line(reason))
+    assert control.decode(sent.encode(key_of(1))).reason.isprintable()
 
 
 class Clock:
@@ -173,7 +173,7 @@ def authority(tmp_path):
 
 def test_a_list_is_read_again_when_it_changes(authority, tmp_path):
     file, clock = tmp_path / "revoked.json", Clock()
-    newest = Watch(file, [authority.certificate], clock)
+    newest = RevocationWatch(file, [authority.certificate], clock)
     assert newest() == Revocations()
     authority.revoke("a", "lost")
     file.write_bytes(authority.revocations.read_bytes())
@@ -194,7 +194,7 @@ def test_a_list_that_is_not_good_leaves_the_last_one_in_force(authority, tmp_pat
         authority.revoke(name)
         lists.append(authority.revocations.read_bytes())
     file.write_bytes(lists[1])
-    newest = Watch(file, [authority.certificate], clock)
+    newest = RevocationWatch(file, [authority.certificate], clock)
     assert newest().names == {"a", "b"}
     forged = json.dumps({**json.loads(lists[2]), "revoked": {}}).encode()
     for bad, words in (

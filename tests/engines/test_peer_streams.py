@@ -11,9 +11,9 @@ from sites import make_sites, run_sites
 from ppadmm.cli.peer_agree import peer_records
 from ppadmm.data import StreamedData
 from ppadmm.engines import local
-from ppadmm.engines.peer_file import PeerFile
 from ppadmm.errors import DataError, InputError
-from ppadmm.privacy import MemoryLedger
+from ppadmm.ledger import MemoryLedger
+from ppadmm.peers.settings import PeerFile
 from ppadmm.problem import StreamedRisk
 
 pytest.importorskip("zenoh", reason="eclipse-zenoh (extra peer) is not installed")

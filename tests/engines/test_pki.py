@@ -12,15 +12,15 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from ppadmm.agreement import Agreement, Party
-from ppadmm.engines.peer_file import PeerFile, template
-from ppadmm.engines.pki import certificates, enrolment
-from ppadmm.engines.pki.authority import Authority, _usage
-from ppadmm.engines.pki.enrolment import Keys
-from ppadmm.engines.pki.key_files import private_pem, read_key, write_private
-from ppadmm.engines.pki.names import host_of
-from ppadmm.engines.pki.revocations import read_revocations
 from ppadmm.errors import InputError
+from ppadmm.peers.agreement import Agreement, Party
+from ppadmm.peers.pki import certificates, enrolment
+from ppadmm.peers.pki.authority import Authority, _usage
+from ppadmm.peers.pki.enrolment import Keys
+from ppadmm.peers.pki.key_files import private_pem, read_key, write_private
+from ppadmm.peers.pki.names import host_of
+from ppadmm.peers.pki.revocations import read_revocations
+from ppadmm.peers.settings import PeerFile, template
 
 
 @pytest.fixture

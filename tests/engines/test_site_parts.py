@@ -9,18 +9,18 @@ import pytest
 from peers import QUICK
 from sites import make_sites
 
-from ppadmm.engines.agreement_file import load_agreement, save_agreement
-from ppadmm.engines.peer_file import PeerFile
-from ppadmm.engines.peer_view import Teller
-from ppadmm.engines.pki.key_files import read_signing_key
-from ppadmm.engines.transport import Hub
 from ppadmm.errors import InputError, UnfinishedError
-from ppadmm.experiments.peering import Setting, take_part
+from ppadmm.peers.agreement_file import load_agreement, save_agreement
+from ppadmm.peers.certified import certify_folder
+from ppadmm.peers.pki.key_files import read_signing_key
+from ppadmm.peers.results import write_site_run
+from ppadmm.peers.settings import PeerFile
+from ppadmm.peers.status import EventLog
+from ppadmm.peers.taking_part import SiteSettings, take_part
+from ppadmm.peers.transport import Hub
 from ppadmm.problem import LOSSES
 from ppadmm.problem.losses import Logistic
-from ppadmm.reports.certificate import certify_run
-from ppadmm.reports.html import write_report
-from ppadmm.reports.peer import write_site_run
+from ppadmm.runs.report.page import write_report
 
 
 def run_parts(sites, seed=None):
@@ -30,9 +30,9 @@ def run_parts(sites, seed=None):
     def go(part, file):
         told, key = [], read_signing_key(PeerFile.load(file).keys.signing)
         ledger = file.parent / "site.ledger" if seed is None else None
-        setting = Setting(part, key, sites.agreement.sign(key), file.parent / "state", ledger,
+        setting = SiteSettings(part, key, sites.agreement.sign(key), file.parent / "state", ledger,
                           "records")  # fmt: skip
-        tell = Teller(lambda event, fields: told.append((event, fields)))
+        tell = EventLog(lambda event, fields: told.append((event, fields)))
         result = take_part(setting, hub.end(part.number), QUICK, tell)
         write_site_run(result, file.parent / "results", setting.state, key)
         found[part.number] = (result, told)
@@ -95,7 +95,7 @@ class TestPaidFor:
         first = json.loads((here / "results" / "certificate.json").read_text())["certificate"]
         write_site_run(result, here / "again", here / "state", key)
         (here / "again" / "certificate.json").unlink()
-        certify_run(here / "again", key)
+        certify_folder(here / "again", key)
         later = json.loads((here / "again" / "certificate.json").read_text())["certificate"]
         # compressed files hold the time they were written
         for body in (first, later):
@@ -108,11 +108,11 @@ class TestPaidFor:
         path = here / "results" / "agreement.json"
         save_agreement(replace(load_agreement(path), nonce="another"), path)
         with pytest.raises(InputError, match="is of another run than the statement"):
-            certify_run(here / "results", key)
+            certify_folder(here / "results", key)
 
     def test_a_page_that_cannot_be_made(self, part, monkeypatch):
         result, here, key = part
-        monkeypatch.setattr("ppadmm.reports.html.render", lambda *_: 1 / 0)
+        monkeypatch.setattr("ppadmm.runs.report.page.render", lambda *_: 1 / 0)
         with pytest.raises(UnfinishedError, match=r"report\.html could not be made") as error:
             write_site_run(result, here / "again", here / "state", key)
         assert isinstance(error.value.__cause__, ZeroDivisionError)
@@ -132,13 +132,13 @@ class TestPaidFor:
         resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, usual[1]))
         try:
             with pytest.raises(InputError, match=r"certificate\.json': File too large; "):
-                certify_run(here / "again", key)
+                certify_folder(here / "again", key)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, usual)
         assert not path.exists()
-        assert certify_run(here / "again", key) == path
+        assert certify_folder(here / "again", key) == path
         with pytest.raises(InputError, match="exists already"):
-            certify_run(here / "again", key)
+            certify_folder(here / "again", key)
 
     def test_a_folder_that_was_taken_meanwhile_is_named_and_nothing_lost(self, part):
         result, here, key = part

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from ppadmm.engines.transport import HELD, HISTORY, Faults, Hub, Inbox
 from ppadmm.errors import InputError, ProtocolError
+from ppadmm.peers.transport import HELD, HISTORY, Faults, Hub, Inbox
 
 RING = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]
 

@@ -1,8 +1,8 @@
 import pytest
 
 from ppadmm import RunSpec, train
+from ppadmm.accounting import epsilon
 from ppadmm.errors import InputError
-from ppadmm.privacy import epsilon
 
 
 def test_every_agent_is_held_to_its_own_budget():

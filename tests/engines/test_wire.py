@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ppadmm.agent import Message
-from ppadmm.algorithms import Heard
+from ppadmm.algorithms import SharedState
 from ppadmm.errors import ForeignError
-from ppadmm.wire import HEAD, MOST_PARAMETERS, Codec
+from ppadmm.peers.messages import HEAD, MOST_PARAMETERS, Codec
 
 RUN, D = b"0123456789abcdef", 7
 PRIVATE = {i: Ed25519PrivateKey.from_private_bytes(bytes([i]) * 32) for i in range(3)}
@@ -23,7 +23,7 @@ def message(agent=1, round_=5, value=None, total=None):
     rng = np.random.default_rng(0)
     value = rng.standard_normal(D) if value is None else np.array(value)
     total = rng.standard_normal(D) if total is None else np.array(total)
-    return Message(agent, round_, Heard(value[None], total[None]))
+    return Message(agent, round_, SharedState(value[None], total[None]))
 
 
 @given(st.integers(0, 2), st.integers(0, 2**32 - 1), numbers, numbers)
@@ -120,7 +120,7 @@ def test_a_hundred_thousand_mangled_messages_take_no_memory():
 
 def test_only_whole_messages_of_one_run_can_be_encoded():
     with pytest.raises(ValueError, match=r"shape \(1, 7\), got \(1, 3\)"):
-        CODEC.encode(Message(1, 0, Heard(np.zeros((1, 3)), np.zeros((1, 3)))), PRIVATE[1])
+        CODEC.encode(Message(1, 0, SharedState(np.zeros((1, 3)), np.zeros((1, 3)))), PRIVATE[1])
     with pytest.raises(ValueError, match="16 bytes, got 3"):
         Codec(b"abc", D, {})
     with pytest.raises(ValueError, match="parameters, got 0"):

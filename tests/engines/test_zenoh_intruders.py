@@ -8,9 +8,9 @@ import pytest
 from links import CAP, RUN, Study, dialler, listener, plain
 from sites import HERE, until
 
-from ppadmm.engines.seat import Credentials
-from ppadmm.engines.zenoh_configuration import direct_configuration
 from ppadmm.errors import ProtocolError
+from ppadmm.peers.link_settings import Credentials
+from ppadmm.peers.zenoh.configuration import direct_configuration
 
 pytest.importorskip("zenoh", reason="eclipse-zenoh (extra peer) is not installed")
 

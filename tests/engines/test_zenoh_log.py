@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from ppadmm.engines.zenoh_log import ZenohLog, in_words
+from ppadmm.peers.zenoh.log import ZenohLog, in_words
 
 pytest.importorskip("zenoh", reason="eclipse-zenoh (extra peer) is not installed")
 HEAD = "2026-11-16T16:04:05.89Z  WARN acc-0 ThreadId(06) "

@@ -9,13 +9,13 @@ import pytest
 from links import CAP, RUN, dialler, listener, plain, ring_seats
 from sites import HERE, free_ports, until
 
-from ppadmm.engines import zenoh_session
-from ppadmm.engines.seat import Seat
-from ppadmm.engines.zenoh_configuration import direct_configuration, key_of, router_configuration
-from ppadmm.engines.zenoh_router import Router
-from ppadmm.engines.zenoh_session import ask_for_history
-from ppadmm.engines.zenoh_transport import ZenohTransport
 from ppadmm.errors import InputError
+from ppadmm.peers.link_settings import LinkSettings
+from ppadmm.peers.zenoh import session as zenoh_session
+from ppadmm.peers.zenoh.configuration import direct_configuration, key_of, router_configuration
+from ppadmm.peers.zenoh.router import Router
+from ppadmm.peers.zenoh.session import ask_for_history
+from ppadmm.peers.zenoh.transport import ZenohTransport
 
 pytest.importorskip("zenoh", reason="eclipse-zenoh (extra peer) is not installed")
 
@@ -63,8 +63,8 @@ def test_history_is_handed_on_even_after_later_messages(alpha, beta, opened):
 def test_both_sides_may_dial(alpha, beta, opened):
     ports = [f"tls/{HERE}:{port}" for port in free_ports(2)]
     ends = [
-        opened(Seat(RUN, 0, {1: "beta"}, alpha, CAP, (ports[0],), (ports[1],))),
-        opened(Seat(RUN, 1, {0: "alpha"}, beta, CAP, (ports[1],), (ports[0],))),
+        opened(LinkSettings(RUN, 0, {1: "beta"}, alpha, CAP, (ports[0],), (ports[1],))),
+        opened(LinkSettings(RUN, 1, {0: "alpha"}, beta, CAP, (ports[1],), (ports[0],))),
     ]
     for k in range(20):
         for end in ends:
@@ -77,8 +77,12 @@ def test_two_sites_that_only_dial_out_meet_at_a_router(study, alpha, beta, opene
     endpoint = f"tls/{HERE}:{free_ports(1)[0]}"
     router = study.site("router")
     ends = [
-        opened(Seat(RUN, 0, {}, alpha, CAP, relayed={1: "beta"}, router=("router", endpoint))),
-        opened(Seat(RUN, 1, {}, beta, CAP, relayed={0: "alpha"}, router=("router", endpoint))),
+        opened(
+            LinkSettings(RUN, 0, {}, alpha, CAP, relayed={1: "beta"}, router=("router", endpoint))
+        ),
+        opened(
+            LinkSettings(RUN, 1, {}, beta, CAP, relayed={0: "alpha"}, router=("router", endpoint))
+        ),
     ]
     for text in (b"1", b"2", b"3"):
         ends[0].publish(text)
@@ -102,10 +106,10 @@ def _gamma_at_the_router(study, ends, endpoint, hub):
     """Gamma is a member, but alpha's messages are not for it, and beta's key is not its own."""
     import zenoh
 
-    from ppadmm.engines.zenoh_configuration import relayed_configuration
-    from ppadmm.engines.zenoh_session import open_session
+    from ppadmm.peers.zenoh.configuration import relayed_configuration
+    from ppadmm.peers.zenoh.session import open_session
 
-    seat = Seat(
+    seat = LinkSettings(
         RUN, 2, {}, study.site("gamma"), CAP, relayed={1: "beta"}, router=("router", endpoint)
     )
     configuration = {**relayed_configuration(seat), "access_control": {"enabled": False}}
@@ -142,7 +146,7 @@ def test_a_transport_is_started_once_and_closed_twice(alpha, opened):
 
 def test_closing_does_not_wait_for_a_router_that_never_answers(alpha):
     router = ("router", f"tls/{HERE}:{free_ports(1)[0]}")
-    end = ZenohTransport(Seat(RUN, 0, {}, alpha, CAP, relayed={1: "beta"}, router=router))
+    end = ZenohTransport(LinkSettings(RUN, 0, {}, alpha, CAP, relayed={1: "beta"}, router=router))
     before = threading.active_count()
     end.start()
     end.publish(b"x")
@@ -165,7 +169,7 @@ def test_a_seat_that_makes_no_sense_is_refused(changes, words, alpha):
     values = {"neighbours": {1: "beta"}, "credentials": alpha, "cap": CAP}
     values = {**values, "listen": ("tls/h:1",), **changes}
     with pytest.raises(InputError, match=words):
-        Seat(RUN, 0, **values)
+        LinkSettings(RUN, 0, **values)
 
 
 def test_the_configuration_searches_for_nobody_and_denies_by_default(alpha):

@@ -27,14 +27,15 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScale
 
 import ppadmm
 from ppadmm import PrivacyWarning, PrivateLinearSVC, PrivateLogisticRegression
+from ppadmm.accounting import Budget
+from ppadmm.accounting.composition import together
+from ppadmm.accounting.filters import best_order, filtered, odometer
+from ppadmm.accounting.protection import Protection
 from ppadmm.data import Categorical, Label, Numeric, Schema
 from ppadmm.errors import BudgetError, DataError, InputError
-from ppadmm.estimator import classifiers, watch
-from ppadmm.privacy import Budget
-from ppadmm.privacy.filters import best_order, filtered, odometer
-from ppadmm.privacy.protection import Protection
-from ppadmm.privacy.sqlite_ledger import SqliteLedger
-from ppadmm.privacy.totals import together
+from ppadmm.estimator import classifiers
+from ppadmm.estimator import reuse_guard as watch
+from ppadmm.ledger.owner import OwnerLedger
 
 PUBLIC = {"bounds": (-1, 1), "classes": [0, 1], "delta": 1e-3}
 SMALL = {**PUBLIC, "rounds": 8, "n_agents": 3, "graph": "complete"}
@@ -321,7 +322,7 @@ class TestTheSameRecordsAgain:
         PrivateLogisticRegression(**SMALL).fit(*xy)
         other = PrivateLogisticRegression(adjacency="zero-out", accept_composition=True, **SMALL)
         if booked:
-            with SqliteLedger.create(tmp_path / "a.ledger", "owner") as ledger:
+            with OwnerLedger.create(tmp_path / "a.ledger", "owner") as ledger:
                 ledger.grant("people", Budget(3.0, 1e-3), protection=Protection("zero-out"))
             other.set_params(ledger=tmp_path / "a.ledger", dataset="people")
         with pytest.raises(
@@ -330,12 +331,12 @@ class TestTheSameRecordsAgain:
             other.fit(*xy)
         assert len(classifiers.REGISTER.fits) == 1
         if booked:
-            with SqliteLedger.open(tmp_path / "a.ledger") as ledger:
+            with OwnerLedger.open(tmp_path / "a.ledger") as ledger:
                 assert not ledger.books.runs
 
     def test_a_ledger_keeps_the_books(self, xy, tmp_path):
         file = tmp_path / "owner.ledger"
-        with SqliteLedger.create(file, "owner") as ledger:
+        with OwnerLedger.create(file, "owner") as ledger:
             ledger.grant("patients", Budget(1.6, 1e-3), "me", "")
         model = PrivateLogisticRegression(ledger=file, dataset="patients", **SMALL)
         assert model.fit(*xy).private_
@@ -451,7 +452,7 @@ class TestWhatItTakes:
         columns, y = self.patients()
         file, wide = tmp_path / "owner.ledger", Numeric("age", 0, 200)
         other = Schema((wide, *self.SCHEMA.columns[1:]), self.SCHEMA.label)
-        with SqliteLedger.create(file, "owner") as ledger:
+        with OwnerLedger.create(file, "owner") as ledger:
             for name in ("patients", "others"):
                 ledger.grant(name, Budget(20.0, 1e-3), "me", "")
         common = {"ledger": file, "delta": 1e-3, "epsilon": 5, "rounds": 2}

@@ -33,7 +33,7 @@ from sklearn.preprocessing import (
 
 from ppadmm import PrivacyWarning, PrivateLogisticRegression
 from ppadmm.errors import BudgetError
-from ppadmm.estimator import watch
+from ppadmm.estimator import reuse_guard as watch
 from ppadmm.estimator.steps import BY_ITSELF, FITTED
 
 SMALL = {"bounds": (-1, 1), "classes": [0, 1], "delta": 1e-3, "rounds": 2, "n_agents": 3,

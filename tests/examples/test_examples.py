@@ -9,9 +9,9 @@ import pytest
 
 from ppadmm.algorithms import ALGORITHMS, STATISTICS
 from ppadmm.errors import InputError
-from ppadmm.experiments.spec import RunSpec
-from ppadmm.experiments.train import train
 from ppadmm.problem import LOSSES, Logistic, OneMargin
+from ppadmm.runs.run import train
+from ppadmm.runs.specification import RunSpec
 from ppadmm.solvers import SOLVERS, Solution
 
 ROOT = Path(__file__).parents[2]

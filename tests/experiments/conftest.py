@@ -4,8 +4,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ppadmm.data import load
-from ppadmm.experiments.cell import Cell, fingerprint
+from ppadmm.datasets import load
+from ppadmm.studies.cell import Cell, fingerprint
 
 
 def write_people(path, seed=0, records=400):

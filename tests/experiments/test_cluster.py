@@ -15,9 +15,10 @@ import pytest
 from conftest import assert_alike
 from processes import descendants, name_of
 
-from ppadmm.engines import cluster, pool
+from ppadmm.engines import processes as pool
+from ppadmm.engines.ray import tasks as cluster
 from ppadmm.errors import InfeasibleError, InputError, WorkerError
-from ppadmm.experiments.sweep import sweep
+from ppadmm.studies.sweep import sweep
 
 from .test_sweep import finished, gone, wait_for
 
@@ -26,7 +27,7 @@ import pickle, sys
 from functools import partial
 from pathlib import Path
 from ppadmm.engines import cluster
-from ppadmm.experiments.sweep import sweep
+from ppadmm.studies.sweep import sweep
 if __name__ == "__main__":
     cells = pickle.loads(Path(sys.argv[1]).read_bytes())
     sweep(cells, Path(sys.argv[2]), runner=partial(cluster.run, jobs=2))

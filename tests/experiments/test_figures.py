@@ -3,16 +3,16 @@
 import pytest
 
 from ppadmm.errors import InputError
-from ppadmm.experiments import figures
-from ppadmm.experiments.cell import Outcome
-from ppadmm.experiments.figures import FINAL, LOSS, Setting, figure, held, points
-from ppadmm.experiments.sweep import Sweep
+from ppadmm.studies import figures
+from ppadmm.studies.cell import CellResult
+from ppadmm.studies.figures import FINAL, LOSS, FigureSetting, figure, held, points
+from ppadmm.studies.sweep import Sweep
 
 
 def outcome(epsilon, curves, proven=1.0):
     rounds, seeds = len(curves[0]), tuple(range(len(curves)))
     each = tuple(float(k) for k in seeds)
-    return Outcome(epsilon, proven, rounds, 0.5, seeds, each, each, each, curves)
+    return CellResult(epsilon, proven, rounds, 0.5, seeds, each, each, each, curves)
 
 
 def test_a_run_that_is_over_holds_its_last_value():
@@ -20,7 +20,7 @@ def test_a_run_that_is_over_holds_its_last_value():
 
 
 def test_splits_may_have_different_numbers_of_rounds(people):
-    drawn = figure(6, Setting(str(people), seeds=4, splits=2, label="ill"))
+    drawn = figure(6, FigureSetting(str(people), seeds=4, splits=2, label="ill"))
     results = {}
     for cell in drawn.cells:
         curves = ((4.0, 2.0), (6.0, 4.0)) if cell.split == 0 else ((1.0, 1.0, 1.0), (5.0, 5.0, 3.0))
@@ -40,17 +40,17 @@ def test_splits_may_have_different_numbers_of_rounds(people):
 
 
 def test_cells_are_mixed_so_that_the_time_left_can_be_told(people):
-    drawn = figure(5, Setting(str(people), seeds=6, splits=3, label="ill"))
+    drawn = figure(5, FigureSetting(str(people), seeds=6, splits=3, label="ill"))
     assert [cell.split for cell in drawn.cells] == [0] * 12 + [1] * 12 + [2] * 12
 
 
 def test_figures_5_and_6_run_the_same_cells(people):
-    setting = Setting(str(people), label="ill")
+    setting = FigureSetting(str(people), label="ill")
     assert figure(5, setting).cells == figure(6, setting).cells
 
 
 def test_the_papers_settings_are_the_preset(people):
-    setting = Setting(str(people), label="ill")
+    setting = FigureSetting(str(people), label="ill")
     for number in (1, 2, 3, 4, 5):
         for cell in figure(number, setting).cells:
             if cell.calibration == "paper":
@@ -63,4 +63,4 @@ def test_the_papers_settings_are_the_preset(people):
 
 def test_there_is_no_eighth_figure():
     with pytest.raises(InputError, match="from 1 to 7"):
-        figures.figure(8, Setting())
+        figures.figure(8, FigureSetting())

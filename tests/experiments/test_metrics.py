@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ppadmm.experiments.held_out import judge
-from ppadmm.experiments.metrics import evaluate
+from ppadmm.runs.evaluation import judge
+from ppadmm.runs.metrics import evaluate
 
 
 def scenario(n=300, seed=0):
@@ -29,7 +29,7 @@ def test_error_area_and_log_loss():
 def test_models_are_judged_a_few_at_a_time(monkeypatch):
     X, y, theta = scenario()
     whole = judge((X, y), theta)
-    monkeypatch.setattr("ppadmm.experiments.held_out.SCORES", 2 * len(y))
+    monkeypatch.setattr("ppadmm.runs.evaluation.SCORES", 2 * len(y))
     parts = judge((X, y), theta)
     for name in ("error", "auc", "log_loss"):
         np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))

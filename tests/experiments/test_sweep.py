@@ -13,18 +13,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ppadmm.accounting import Budget
 from ppadmm.algorithms.settings import Settings, Speaking
-from ppadmm.data import load
-from ppadmm.engines import local, pool
-from ppadmm.engines.files import write_whole
+from ppadmm.datasets import load
+from ppadmm.engines import local
+from ppadmm.engines import processes as pool
 from ppadmm.errors import DataError, InfeasibleError, InputError, WorkerError
-from ppadmm.experiments import cell as cell_module
-from ppadmm.experiments.cell import deal_seeds, run_cell
-from ppadmm.experiments.scene import cast, stage
-from ppadmm.experiments.sweep import Store, sweep
+from ppadmm.files import write_whole
 from ppadmm.noise import SeededNoise
-from ppadmm.privacy import Budget
 from ppadmm.problem import Logistic
+from ppadmm.runs.federation import build_federation, make_agents
+from ppadmm.studies import cell as cell_module
+from ppadmm.studies.cell import deal_seeds, run_cell
+from ppadmm.studies.sweep import CellStore, sweep
 
 from .conftest import write_people
 
@@ -53,7 +54,7 @@ CHANGED = {
 WORKER = """
 import pickle, sys
 from pathlib import Path
-from ppadmm.experiments.sweep import sweep
+from ppadmm.studies.sweep import sweep
 if __name__ == "__main__":
     cells = pickle.loads(Path(sys.argv[1]).read_bytes())
     print(sweep(cells, Path(sys.argv[2]), jobs=int(sys.argv[3])).ran)
@@ -150,7 +151,7 @@ def binary(path):
 )
 def test_a_damaged_cell_runs_again(tmp_path, cells, damage):
     first = sweep(cells, tmp_path / "cells")
-    damage(Store(tmp_path / "cells").path(cells[0]))
+    damage(CellStore(tmp_path / "cells").path(cells[0]))
     again = sweep(cells, tmp_path / "cells")
     assert again.ran == 1
     assert again.results == first.results
@@ -206,7 +207,7 @@ def test_where_the_records_lie_does_not_count(cell):
     assert moved == cell
 
 
-@pytest.mark.parametrize("home", ["ppadmm.privacy.accountant.VERSION", "__version__"])
+@pytest.mark.parametrize("home", ["ppadmm.accounting.accountant.VERSION", "__version__"])
 def test_versions_count_in_the_digest(cell, monkeypatch, home):
     before = cell.digest()
     target = home if "." in home else f"{cell_module.__name__}.{home}"
@@ -277,10 +278,10 @@ def test_the_curve_ends_where_the_agents_do(cell):
 
 def test_the_curve_is_the_mean_over_agents_of_their_own_loss(cell):
     (outcome,) = run_cell(replace(cell, epsilons=(4.0,), curve=True))
-    scene = stage(load(cell.data, label="ill"), 3, "ring", Logistic(), 0)
+    scene = build_federation(load(cell.data, label="ill"), 3, "ring", Logistic(), 0)
     plan = scene.plan("pp", [Budget(4.0, 1e-4)] * 3, 4, None)
     settings = Settings(4, (plan.eta,) * 2, (0.0,) * 2, (Budget(4.0, 1e-4),) * 2)
-    agents = cast("pp", scene.sites("pp"), [settings] * 3, SeededNoise((0, 1)))
+    agents = make_agents("pp", scene.sites("pp"), [settings] * 3, SeededNoise((0, 1)))
     releases = local.run(agents).releases
     for seed in (0, 1):
         for t in range(4):

@@ -4,11 +4,11 @@ import sqlite3
 
 import numpy as np
 
+from ppadmm.accounting import Approximate, Budget, Charge, Gaussian
+from ppadmm.accounting.protection import STANDARD
 from ppadmm.data.fingerprint import Fingerprint
-from ppadmm.privacy import Approximate, Budget, Charge, Gaussian
-from ppadmm.privacy.ledger import Sent
-from ppadmm.privacy.protection import STANDARD
-from ppadmm.privacy.sqlite_ledger import SqliteLedger
+from ppadmm.ledger.owner import OwnerLedger
+from ppadmm.ledger.protocol import Sent
 
 GRANT = Budget(1.0, 1e-6)
 RECORDS = Fingerprint(b"records")
@@ -19,7 +19,7 @@ SENT = Sent(np.array([1.5, -0.0]), np.array([2.0, 1e-300]), True)
 
 def granted(tmp_path):
     """A ledger with a budget for people."""
-    with SqliteLedger.create(tmp_path / "a.ledger", "owner") as made:
+    with OwnerLedger.create(tmp_path / "a.ledger", "owner") as made:
         made.grant("people", GRANT, by="officer", note="first study")
         yield made
 

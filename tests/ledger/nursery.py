@@ -16,22 +16,29 @@ from pathlib import Path
 
 import numpy as np
 
+from ppadmm import canonical
+from ppadmm.accounting import Budget
+from ppadmm.accounting.protection import STANDARD
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, Site, build
 from ppadmm.algorithms.settings import Speaking
-from ppadmm.data import Shard, load
+from ppadmm.data import Shard
 from ppadmm.data.fingerprint import Fingerprint
+from ppadmm.datasets import load
 from ppadmm.engines import local
 from ppadmm.errors import LedgerError
-from ppadmm.experiments import scoring, train
-from ppadmm.experiments.booked import Booking
-from ppadmm.experiments.spec import RunSpec
-from ppadmm.experiments.tune import tune
+from ppadmm.ledger import balance as accounts
+from ppadmm.ledger import chain
+from ppadmm.ledger import owner as sqlite_ledger
+from ppadmm.ledger import run as run_ledger
+from ppadmm.ledger.protocol import Sent
 from ppadmm.noise import Key, SecureNoise
-from ppadmm.privacy import Budget, accounts, canonical, chain, run_ledger, sqlite_ledger
-from ppadmm.privacy.ledger import Sent
-from ppadmm.privacy.protection import STANDARD
 from ppadmm.problem import Logistic, make_graph, risk_of
+from ppadmm.runs import run as train
+from ppadmm.runs import scoring
+from ppadmm.runs.ledger_session import LedgerOptions
+from ppadmm.runs.specification import RunSpec
+from ppadmm.studies.tune import tune
 
 BUDGET = Budget(1.0, 1e-5)
 KINDS = {
@@ -149,11 +156,11 @@ def search(path, kind, steps):
         return found
 
     run_ledger.AgentLedger.past = placed
-    with sqlite_ledger.SqliteLedger.open(path) as ledger:
+    with sqlite_ledger.OwnerLedger.open(path) as ledger:
         states = [run.outcome for run in ledger.books.runs.values()]
     if "finished" in states:
         return
-    booking = Booking(path, "people", resume=None in states)
+    booking = LedgerOptions(path, "people", resume=None in states)
     tune(SEARCHES[kind], (0.1, 0.2), data=DATA, booking=booking)
 
 
@@ -163,7 +170,7 @@ def run(path, kind, steps):
         search(path, kind, steps)
         return
     watch(steps)
-    with sqlite_ledger.SqliteLedger.open(path) as ledger:
+    with sqlite_ledger.OwnerLedger.open(path) as ledger:
         if any(run.outcome == "finished" for run in ledger.books.runs.values()):
             return
         asked = [(i, rule.reserved[0]) for i, rule in enumerate(RULES[kind])]
@@ -239,7 +246,7 @@ def snapshot(path):
 
 def answer(request):
     path = Path(request["folder"]) / "a.ledger"
-    with sqlite_ledger.SqliteLedger.create(path, "owner") as ledger:
+    with sqlite_ledger.OwnerLedger.create(path, "owner") as ledger:
         ledger.grant("people", BUDGET)
     return [
         {"status": child(path, request["kind"], death), **snapshot(path)}

@@ -6,8 +6,8 @@ import json
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from small_runs import finished, resigned
 
-from ppadmm.experiments.disclosure import disclosure
-from ppadmm.privacy.certificate import issue
+from ppadmm.runs.disclosure import disclosure
+from ppadmm.statements.certificate import issue
 
 RUNS = ("private", "ipp", "seeded", "paper", "bare", "pooled", "one-shot")
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))

@@ -7,18 +7,19 @@ import pytest
 from signed import KEY, OTHER, RUNS, certificate, certificate_of, forged, statement
 from small_runs import finished
 
+from ppadmm.accounting import Budget
+from ppadmm.accounting.curves import curves, type_two
+from ppadmm.accounting.events import Tally
 from ppadmm.errors import CertificateError
-from ppadmm.experiments.booked import Booking
-from ppadmm.experiments.disclosure import disclosure
-from ppadmm.experiments.spec import RunSpec
-from ppadmm.experiments.train import train
-from ppadmm.privacy import Budget, keys
-from ppadmm.privacy.certificate import check, issue, require_booked
-from ppadmm.privacy.chain import read_rows, verify
-from ppadmm.privacy.curves import curves, type_two
-from ppadmm.privacy.events import Tally
-from ppadmm.privacy.sqlite_ledger import SqliteLedger
-from ppadmm.privacy.statement import SEEDED, UNITS
+from ppadmm.ledger.chain import read_rows, verify
+from ppadmm.ledger.owner import OwnerLedger
+from ppadmm.runs.disclosure import disclosure
+from ppadmm.runs.ledger_session import LedgerOptions
+from ppadmm.runs.run import train
+from ppadmm.runs.specification import RunSpec
+from ppadmm.statements import keys
+from ppadmm.statements.certificate import check, issue, require_booked
+from ppadmm.statements.claims import SEEDED, UNITS
 
 
 class TestBytes:
@@ -274,11 +275,11 @@ class TestContent:
     )
     def test_a_ledger_says_what_was_booked(self, change, reason, tmp_path):
         path = tmp_path / "a.ledger"
-        with SqliteLedger.create(path, "owner") as ledger:
+        with OwnerLedger.create(path, "owner") as ledger:
             ledger.grant("synthetic", Budget(2.0, 1e-6))
             ledger.grant("others", Budget(9.0, 1e-6))
         spec = RunSpec(rounds=1, agents=2, epsilon=1.0)
-        said = disclosure(train(spec, booking=Booking(path, "synthetic")))
+        said = disclosure(train(spec, booking=LedgerOptions(path, "synthetic")))
         books, _ = verify(read_rows(path))
         require_booked(said, books)
         said["booked"].update(change)
@@ -287,10 +288,10 @@ class TestContent:
 
     def test_a_sum_of_an_earlier_accountant_may_be_larger(self, tmp_path):
         path = tmp_path / "a.ledger"
-        with SqliteLedger.create(path, "owner") as ledger:
+        with OwnerLedger.create(path, "owner") as ledger:
             ledger.grant("synthetic", Budget(2.0, 1e-6))
         spec = RunSpec(rounds=1, agents=2, epsilon=1.0)
-        said = disclosure(train(spec, booking=Booking(path, "synthetic")))
+        said = disclosure(train(spec, booking=LedgerOptions(path, "synthetic")))
         books, _ = verify(read_rows(path))
         said["booked"]["spent"] *= 1.01
         with pytest.raises(CertificateError, match=r"was spent, not 1\.01"):

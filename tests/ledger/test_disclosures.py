@@ -11,18 +11,18 @@ import pytest
 from signed import KEY, RUNS, certificate_of, statement
 from small_runs import folder_of
 
-from ppadmm.data import load
+from ppadmm.accounting import Budget
 from ppadmm.data.fingerprint import fingerprint
+from ppadmm.datasets import load
 from ppadmm.errors import CertificateError
-from ppadmm.experiments.booked import Booking
-from ppadmm.experiments.disclosure import disclosure
-from ppadmm.experiments.spec import RunSpec
-from ppadmm.experiments.train import train
-from ppadmm.privacy import Budget
-from ppadmm.privacy.certificate import check
-from ppadmm.privacy.shapes import KEYWORDS, require_shape, schema
-from ppadmm.privacy.sqlite_ledger import SqliteLedger
-from ppadmm.reports.certificate import certify_run
+from ppadmm.ledger.owner import OwnerLedger
+from ppadmm.runs.certificates import certify_run
+from ppadmm.runs.disclosure import disclosure
+from ppadmm.runs.ledger_session import LedgerOptions
+from ppadmm.runs.run import train
+from ppadmm.runs.specification import RunSpec
+from ppadmm.statements.certificate import check
+from ppadmm.statements.json_schema import KEYWORDS, require_shape, schema
 
 DOCS = Path(__file__).parents[2] / "docs" / "schemas"
 
@@ -152,12 +152,12 @@ def test_every_statement_is_a_fresh_copy():
 def test_what_a_certificate_tells_of_the_records_and_of_time(tmp_path):
     """No digest of records is published, keyed or not, and no time after the start of the run."""
     path = tmp_path / "a.ledger"
-    with SqliteLedger.create(path, "owner") as ledger:
+    with OwnerLedger.create(path, "owner") as ledger:
         ledger.grant("people", Budget(3.0, 1e-6))
     data = load("synthetic")
     data = replace(data, X=data.X[:300], y=data.y[:300], table=None, train_records=250)
     spec = RunSpec(agents=2, rounds=2, epsilon=1.0, graph="complete")
-    result = train(spec, data=data, booking=Booking(path, "people"))
+    result = train(spec, data=data, booking=LedgerOptions(path, "people"))
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / "statement.json").write_text(json.dumps(disclosure(result)))
@@ -165,7 +165,7 @@ def test_what_a_certificate_tells_of_the_records_and_of_time(tmp_path):
         (folder / name).write_bytes(b"")
     text = certify_run(folder, KEY, "us", [], None).read_text()
     known = fingerprint(data)
-    with SqliteLedger.open(path) as ledger:
+    with OwnerLedger.open(path) as ledger:
         (commitment,) = ledger.books.commitments
         secrets = [row[0] for row in ledger._db.execute("SELECT bytes FROM secrets")]
     digests = [known.digest, *known.pieces(), *secrets]

@@ -10,18 +10,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ppadmm.data import Categorical, Label, Numeric, Schema, load
+from ppadmm.accounting import Budget
+from ppadmm.accounting.protection import STANDARD, Protection
+from ppadmm.data import Categorical, Label, Numeric, Schema
 from ppadmm.data.fingerprint import fingerprint
+from ppadmm.datasets import load
 from ppadmm.errors import BudgetError, DataError, OverlapWarning
-from ppadmm.experiments.booked import Booking
-from ppadmm.experiments.disclosure import disclosure
-from ppadmm.experiments.spec import RunSpec
-from ppadmm.experiments.train import train
-from ppadmm.privacy import Budget
-from ppadmm.privacy.chain import read_rows, verify
-from ppadmm.privacy.protection import STANDARD, Protection
-from ppadmm.privacy.sqlite_ledger import SqliteLedger
-from ppadmm.reports.ledger import ledger_dict
+from ppadmm.ledger.chain import read_rows, verify
+from ppadmm.ledger.owner import OwnerLedger
+from ppadmm.ledger.text import ledger_dict
+from ppadmm.runs.disclosure import disclosure
+from ppadmm.runs.ledger_session import LedgerOptions
+from ppadmm.runs.run import train
+from ppadmm.runs.specification import RunSpec
 
 ILL = Label("ill", ("yes",), ("no",))
 CODES, AGE = Categorical("code", ("00", "01", "02")), Numeric("age", 0, 99)
@@ -72,7 +73,7 @@ def test_a_file_that_grew_meanwhile_is_refused(people):
 
 def test_another_schema_is_no_way_to_a_second_budget(people, tmp_path):
     book = tmp_path / "a.ledger"
-    with SqliteLedger.create(book, "owner") as ledger:
+    with OwnerLedger.create(book, "owner") as ledger:
         for name in ("people", "others"):
             ledger.grant(name, Budget(1.0, 1e-3))
     spec = {"agents": 2, "rounds": 2, "epsilon": 1.0, "delta": 1e-3}
@@ -81,7 +82,7 @@ def test_another_schema_is_no_way_to_a_second_budget(people, tmp_path):
 
     def run(name):
         own = RunSpec(data=str(people), schema=str(tmp_path / f"{name}.toml"), **spec)
-        return train(own, booking=Booking(book, name))
+        return train(own, booking=LedgerOptions(book, name))
 
     assert run("people").entry["runs"] == 1
     with pytest.raises(BudgetError, match="registered as 'people', not 'others'"):
@@ -92,7 +93,7 @@ def test_another_schema_is_no_way_to_a_second_budget(people, tmp_path):
 def two_grants(tmp_path):
     """A ledger that grants a budget to two names."""
     book = tmp_path / "a.ledger"
-    with SqliteLedger.create(book, "owner") as ledger:
+    with OwnerLedger.create(book, "owner") as ledger:
         for name in ("people", "others"):
             ledger.grant(name, Budget(1.0, 1e-3))
     return book
@@ -111,7 +112,9 @@ class TestTheSameRecordsAgain:
         return frame if seed is None else frame.sample(frac=1.0, random_state=seed)
 
     def run(self, book, name, frame):
-        return train(self.SPEC, data=load(frame, schema=self.SCHEMA), booking=Booking(book, name))
+        return train(
+            self.SPEC, data=load(frame, schema=self.SCHEMA), booking=LedgerOptions(book, name)
+        )
 
     def test_shuffled_is_refused(self, people, two_grants):
         self.run(two_grants, "people", self.frame(people))
@@ -144,16 +147,16 @@ class TestTheSameRecordsAgain:
         self.run(two_grants, "people", self.frame(people))
         other = self.frame(people)
         other.iloc[0, other.columns.get_loc("weight")] = 99.0
-        with SqliteLedger.open(two_grants) as ledger:
+        with OwnerLedger.open(two_grants) as ledger:
             ledger.grant("others", Budget(1.0, 1e-3), protection=Protection("zero-out"))
         spec, data = replace(self.SPEC, adjacency="zero-out"), load(other, schema=self.SCHEMA)
         said = "neither budget, as costs of zero-out and of replace-one do not add up"
         with pytest.warns(OverlapWarning, match=said):
-            train(spec, data=data, booking=Booking(two_grants, "others"))
+            train(spec, data=data, booking=LedgerOptions(two_grants, "others"))
 
     def test_other_records_and_other_versions_are_quiet(self, people, two_grants):
         self.run(two_grants, "people", self.frame(people))
-        with SqliteLedger.open(two_grants) as ledger:
+        with OwnerLedger.open(two_grants) as ledger:
             ledger.grant("people", Budget(3.0, 1e-3))
         version, stranger = self.frame(people, 3), self.frame(people)
         version.iloc[0, 0] = "02"
@@ -166,7 +169,7 @@ class TestTheSameRecordsAgain:
     def test_records_that_were_never_charged_are_no_matter(self, people, two_grants):
         frame = self.frame(people)
         known = fingerprint(load(frame, schema=self.SCHEMA))
-        with SqliteLedger.open(two_grants) as ledger:
+        with OwnerLedger.open(two_grants) as ledger:
             made = ledger.reserve_run("people", known, "spec", [(0, ())], STANDARD)
             made.end("abandoned")
         frame.iloc[0, 0] = "02"

@@ -9,7 +9,7 @@ import pytest
 from ppadmm.engines import local
 from ppadmm.errors import InputError
 from ppadmm.noise import SecureNoise
-from ppadmm.reports import files
+from ppadmm.runs import folder as files
 
 
 class TestCommands:

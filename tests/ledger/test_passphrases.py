@@ -8,7 +8,7 @@ import pytest
 from small_runs import folder_of
 
 from ppadmm.errors import InputError
-from ppadmm.privacy import keys
+from ppadmm.statements import keys
 
 
 def test_a_public_key_is_read_from_a_file_or_from_the_line(tmp_path):

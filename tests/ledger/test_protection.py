@@ -10,31 +10,31 @@ from signed import KEY, certificate_of, forged
 from small_runs import resigned
 from test_tampering import unlocked
 
-from ppadmm.data import load
-from ppadmm.errors import BudgetError, CertificateError, InputError, LedgerError
-from ppadmm.experiments.booked import Booking
-from ppadmm.experiments.disclosure import disclosure
-from ppadmm.experiments.spec import RunSpec
-from ppadmm.experiments.train import train
-from ppadmm.privacy import (
+from ppadmm import canonical
+from ppadmm.accounting import (
     Budget,
     Charge,
     Gaussian,
     ObjectivePerturbation,
     RepeatAndSelect,
     Tally,
-    canonical,
     recompute,
 )
-from ppadmm.privacy.accounts import cost
-from ppadmm.privacy.certificate import check, require_booked
-from ppadmm.privacy.chain import read_rows, verify
-from ppadmm.privacy.gaussian import gdp_epsilon
-from ppadmm.privacy.protection import STANDARD, Protection
-from ppadmm.privacy.record import to_plain
-from ppadmm.privacy.sqlite_ledger import SqliteLedger
-from ppadmm.privacy.totals import together
-from ppadmm.reports.ledger import ledger_dict, ledger_text
+from ppadmm.accounting.composition import together
+from ppadmm.accounting.event_data import to_plain
+from ppadmm.accounting.gaussian import gdp_epsilon
+from ppadmm.accounting.protection import STANDARD, Protection
+from ppadmm.datasets import load
+from ppadmm.errors import BudgetError, CertificateError, InputError, LedgerError
+from ppadmm.ledger.balance import cost
+from ppadmm.ledger.chain import read_rows, verify
+from ppadmm.ledger.owner import OwnerLedger
+from ppadmm.ledger.text import ledger_dict, ledger_text
+from ppadmm.runs.disclosure import disclosure
+from ppadmm.runs.ledger_session import LedgerOptions
+from ppadmm.runs.run import train
+from ppadmm.runs.specification import RunSpec
+from ppadmm.statements.certificate import check, require_booked
 
 ZERO_OUT = Protection("zero-out")
 ledger = pytest.fixture(granted)
@@ -49,14 +49,14 @@ def run(path, adjacency, dataset="people"):
     spec = RunSpec(
         agents=2, rounds=4, epsilon=1.0, delta=1e-6, adjacency=adjacency, graph="complete"
     )
-    return train(spec, data=small(), booking=Booking(path, dataset))
+    return train(spec, data=small(), booking=LedgerOptions(path, dataset))
 
 
 @pytest.fixture
 def people(tmp_path):
     """A ledger with a budget of ε = 2 for replace-one."""
     path = tmp_path / "b.ledger"
-    with SqliteLedger.create(path, "owner") as made:
+    with OwnerLedger.create(path, "owner") as made:
         made.grant("people", Budget(2.0, 1e-6))
     return path
 
@@ -84,7 +84,7 @@ class TestTheAttack:
     def test_what_would_have_been_booked_was_false(self, people, tmp_path):
         """Why: the noise of both, priced under replace-one, needs more than ε = 2."""
         one = run(people, "replace-one")
-        with SqliteLedger.create(tmp_path / "z.ledger", "owner") as other:
+        with OwnerLedger.create(tmp_path / "z.ledger", "owner") as other:
             other.grant("people", Budget(2.0, 1e-6), protection=ZERO_OUT)
         two = run(tmp_path / "z.ledger", "zero-out")
         booked = together([one.reserved, two.reserved], 1e-6).epsilon
@@ -101,7 +101,7 @@ class TestTheAttack:
 class TestGrants:
     def test_a_grant_for_zero_out_takes_runs_of_zero_out(self, tmp_path):
         path = tmp_path / "z.ledger"
-        with SqliteLedger.create(path, "owner") as made:
+        with OwnerLedger.create(path, "owner") as made:
             made.grant("people", Budget(1.0, 1e-6), protection=ZERO_OUT)
         result = run(path, "zero-out")
         assert result.entry["adjacency"] == "zero-out"
@@ -114,7 +114,7 @@ class TestGrants:
 
     def test_a_later_grant_keeps_the_adjacency_of_the_runs(self, people):
         run(people, "replace-one")
-        with SqliteLedger.open(people) as open_:
+        with OwnerLedger.open(people) as open_:
             with pytest.raises(
                 BudgetError, match="is a run of replace-one; grant that, not zero-out"
             ):
@@ -123,7 +123,7 @@ class TestGrants:
             assert open_.books.grants["people"]["epsilon"] == 3.0
 
     def test_before_any_run_it_may_be_changed(self, people):
-        with SqliteLedger.open(people) as open_:
+        with OwnerLedger.open(people) as open_:
             made = open_.reserve_run("people", RECORDS, "spec", AGENTS, STANDARD)
             made.end("abandoned")
             open_.grant("people", Budget(2.0, 1e-6), protection=ZERO_OUT)

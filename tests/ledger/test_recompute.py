@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import chdtri
 
-from ppadmm.privacy import (
+from ppadmm.accounting import (
     Approximate,
     Budget,
     Gaussian,
@@ -22,8 +22,8 @@ from ppadmm.privacy import (
     accountant,
     recompute,
 )
-from ppadmm.privacy.filters import best_order, filtered
-from ppadmm.privacy.record import to_plain
+from ppadmm.accounting.event_data import to_plain
+from ppadmm.accounting.filters import best_order, filtered
 
 small = st.floats(1e-4, 3.0)
 events = st.one_of(

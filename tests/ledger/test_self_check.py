@@ -16,18 +16,18 @@ import pytest
 from signed import KEY, certificate_of
 
 from ppadmm import RunSpec, train
+from ppadmm.accounting import Budget
 from ppadmm.algorithms.settings import Speaking
 from ppadmm.data import Classes, Dataset, Label, Numeric, Schema
 from ppadmm.errors import BudgetError, InputError, SolverError
-from ppadmm.experiments.booked import Booking
-from ppadmm.experiments.disclosure import disclosure
-from ppadmm.experiments.tune import tune
-from ppadmm.privacy import Budget
-from ppadmm.privacy.certificate import check, require_booked
-from ppadmm.privacy.chain import read_rows, verify
-from ppadmm.privacy.sqlite_ledger import SqliteLedger
-from ppadmm.reports.certificate import certify_run, verified
-from ppadmm.reports.files import write_run
+from ppadmm.ledger.chain import read_rows, verify
+from ppadmm.ledger.owner import OwnerLedger
+from ppadmm.runs.certificates import certify_run, verified
+from ppadmm.runs.disclosure import disclosure
+from ppadmm.runs.folder import write_run
+from ppadmm.runs.ledger_session import LedgerOptions
+from ppadmm.statements.certificate import check, require_booked
+from ppadmm.studies.tune import tune
 
 FULL = bool(os.environ.get("PPADMM_FULL"))
 WANTED = 2000 if FULL else 40
@@ -128,12 +128,12 @@ def test_the_run_that_could_not_be_certified(tmp_path):
 def test_runs_of_one_ledger(tmp_path, rule):
     """Sums over runs, too, are the same to whoever works them out again."""
     path = tmp_path / "a.ledger"
-    with SqliteLedger.create(path, "owner") as ledger:
+    with OwnerLedger.create(path, "owner") as ledger:
         ledger.grant("made-up", Budget(30.0, 1e-4), rule=rule)
     for rounds in (1, 2, 5, 3):
         spec = RunSpec(agents=2, graph="complete", records=(40, 299), rounds=rounds, epsilon=2.0,
                        delta=1e-4)  # fmt: skip
-        said = disclosure(train(spec, data=records_of(2), booking=Booking(path, "made-up")))
+        said = disclosure(train(spec, data=records_of(2), booking=LedgerOptions(path, "made-up")))
         assert not check(certificate_of(said)).notes
         require_booked(said, verify(read_rows(path))[0])
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ppadmm.data.fingerprint import Fingerprint
-from ppadmm.privacy import sketch as sketches
-from ppadmm.privacy.sketch import CERTAIN, FLIPPED, Places, Sketch
+from ppadmm.ledger import sketch as sketches
+from ppadmm.ledger.sketch import CERTAIN, FLIPPED, Places, Sketch
 
 KEY = bytes(32)
 

@@ -7,25 +7,16 @@ from collections import Counter
 import pytest
 from ledgers import AGENTS, GRANT, ONE, RECORDS, filled, granted
 
+from ppadmm.accounting import Budget, Charge, Gaussian, NonPrivate, Pure, Tally, epsilon, recompute
+from ppadmm.accounting.composition import MOST_SUMS, together
+from ppadmm.accounting.filters import best_order, filtered
+from ppadmm.accounting.gaussian import gdp_ratio
+from ppadmm.accounting.protection import STANDARD
 from ppadmm.data.fingerprint import Fingerprint
 from ppadmm.errors import BudgetError, InputError, LedgerError
-from ppadmm.privacy import (
-    Budget,
-    Charge,
-    Gaussian,
-    NonPrivate,
-    Pure,
-    Tally,
-    accounts,
-    epsilon,
-    recompute,
-)
-from ppadmm.privacy.accounts import cost
-from ppadmm.privacy.chain import read_rows, verify
-from ppadmm.privacy.filters import best_order, filtered
-from ppadmm.privacy.gaussian import gdp_ratio
-from ppadmm.privacy.protection import STANDARD
-from ppadmm.privacy.totals import MOST_SUMS, together
+from ppadmm.ledger import balance as accounts
+from ppadmm.ledger.balance import cost
+from ppadmm.ledger.chain import read_rows, verify
 
 ledger = pytest.fixture(granted)
 full = pytest.fixture(filled)
@@ -190,9 +181,9 @@ import sys
 from pathlib import Path
 from ppadmm.data.fingerprint import Fingerprint
 from ppadmm.errors import BudgetError
-from ppadmm.privacy import Charge, Gaussian
-from ppadmm.privacy.protection import STANDARD
-from ppadmm.privacy.sqlite_ledger import SqliteLedger
+from ppadmm.accounting import Charge, Gaussian
+from ppadmm.accounting.protection import STANDARD
+from ppadmm.ledger.owner import SqliteLedger
 ledger = SqliteLedger.open(Path(sys.argv[1]))
 sys.stdin.readline()
 won = 0

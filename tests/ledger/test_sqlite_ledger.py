@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from ledgers import AGENTS, ONE, RECORDS, SENT, filled, granted, rows_of
 
+from ppadmm import canonical
+from ppadmm.accounting.protection import STANDARD
 from ppadmm.data.fingerprint import Fingerprint
 from ppadmm.errors import BudgetError, InputError, LedgerError
-from ppadmm.privacy import canonical
-from ppadmm.privacy.chain import GENESIS, read_rows, verify
-from ppadmm.privacy.ledger import Lost
-from ppadmm.privacy.ledger_files import lock
-from ppadmm.privacy.protection import STANDARD
-from ppadmm.privacy.run_ledger import decode, encode
-from ppadmm.privacy.sqlite_ledger import SqliteLedger, commit
+from ppadmm.ledger.chain import GENESIS, read_rows, verify
+from ppadmm.ledger.locks import lock
+from ppadmm.ledger.owner import OwnerLedger, commit
+from ppadmm.ledger.protocol import Lost
+from ppadmm.ledger.run import decode, encode
 
 ledger = pytest.fixture(granted)
 full = pytest.fixture(filled)
@@ -72,27 +72,27 @@ class TestEntries:
 
     def test_a_new_ledger_does_not_overwrite(self, ledger):
         with pytest.raises(LedgerError, match="exists already"):
-            SqliteLedger.create(ledger.path, "other")
+            OwnerLedger.create(ledger.path, "other")
         with pytest.raises(InputError, match="name of the data owner"):
-            SqliteLedger.create(ledger.path.with_name("b"), " ")
+            OwnerLedger.create(ledger.path.with_name("b"), " ")
 
     def test_other_files_are_refused_and_left_alone(self, tmp_path):
         with pytest.raises(LedgerError, match="There is no ledger"):
-            SqliteLedger.open(tmp_path / "none")
-        for reader in (SqliteLedger.open, read_rows):
+            OwnerLedger.open(tmp_path / "none")
+        for reader in (OwnerLedger.open, read_rows):
             with pytest.raises(LedgerError, match="is a folder, not a ledger"):
                 reader(tmp_path)
         text = tmp_path / "text"
         text.write_text("no database " * 200)
         with pytest.raises(LedgerError, match="damaged"):
-            SqliteLedger.open(text)
+            OwnerLedger.open(text)
         other = tmp_path / "other"
         db = sqlite3.connect(other)
         db.execute("CREATE TABLE t (x)")
         db.close()
         before = other.read_bytes()
         with pytest.raises(LedgerError, match="not a ledger of ppadmm"):
-            SqliteLedger.open(other)
+            OwnerLedger.open(other)
         assert other.read_bytes() == before
 
     def test_a_ledger_of_an_earlier_format_is_refused_in_a_sentence(self, full, ledger):
@@ -101,7 +101,7 @@ class TestEntries:
         db.execute("PRAGMA application_id = 0x70704C31")
         db.commit()
         db.close()
-        for reader in (SqliteLedger.open, read_rows):
+        for reader in (OwnerLedger.open, read_rows):
             with pytest.raises(
                 LedgerError, match="has format 1, and this version reads 2; use the"
             ):
@@ -159,7 +159,7 @@ class TestResuming:
     def test_one_process_works_on_a_run(self, full, ledger):
         run = ledger.resume_run("people", RECORDS, "spec")
         with (
-            SqliteLedger.open(full) as other,
+            OwnerLedger.open(full) as other,
             pytest.raises(LedgerError, match="Another process is working on run"),
         ):
             other.resume_run("people", RECORDS, "spec")

@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ledgers import AGENTS, RECORDS, filled, granted, rows_of
 
+from ppadmm import canonical
+from ppadmm.accounting import Budget
+from ppadmm.accounting.protection import STANDARD
 from ppadmm.errors import BudgetError, LedgerError
-from ppadmm.privacy import Budget, canonical
-from ppadmm.privacy.chain import read_rows, verify
-from ppadmm.privacy.protection import STANDARD
-from ppadmm.privacy.sqlite_ledger import SqliteLedger
+from ppadmm.ledger.chain import read_rows, verify
+from ppadmm.ledger.owner import OwnerLedger
 
 BIG = [{"event": "Gaussian", "ratio": 5.0}]
 
@@ -132,7 +133,7 @@ class TestTampering:
         copy, db = unlocked(full)
         db.execute("DELETE FROM secrets")
         db.close()
-        with SqliteLedger.open(copy) as open_:
+        with OwnerLedger.open(copy) as open_:
             open_.grant("others", Budget(1.0, 1e-6))
             before = open_.head
             for attempt in (
@@ -161,7 +162,7 @@ class TestTampering:
         db.close()
         with pytest.raises(LedgerError, match=f"Entry {body} is bad"):
             verify(read_rows(copy))
-        with SqliteLedger.open(copy) as open_:
+        with OwnerLedger.open(copy) as open_:
             again = open_.resume_run("people", RECORDS, "spec")
             with pytest.raises(LedgerError, match="secret beside entry"):
                 again.agent(0).kept("threshold")

@@ -6,9 +6,9 @@ from signed import KEY, OTHER, certificate, statement
 from small_runs import resigned
 
 from ppadmm.errors import CertificateError
-from ppadmm.privacy import keys
-from ppadmm.privacy.certificate import check, issue
-from ppadmm.privacy.together import ENDED, absent, differences, require_together
+from ppadmm.statements import keys
+from ppadmm.statements.certificate import check, issue
+from ppadmm.statements.consistency import ENDED, absent, differences, require_together
 
 OURS, THEIRS = keys.public_key(KEY), keys.public_key(OTHER)
 

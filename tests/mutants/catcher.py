@@ -14,8 +14,8 @@ GAME = "game: "
 
 
 def play(name, runs):
-    from ppadmm.experiments.audit import audit
-    from ppadmm.experiments.games import game_named
+    from ppadmm.auditing.audit import audit
+    from ppadmm.auditing.games import game_named
 
     found = audit(game_named(name), runs=runs)
     finding = found.finding

@@ -28,4 +28,4 @@ class Mutant:
 
 
 MINIMISER = "mechanisms/minimiser.py"
-TESTING = "mechanisms/testing.py"
+TESTING = "mechanisms/threshold_tests.py"

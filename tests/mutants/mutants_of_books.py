@@ -42,12 +42,12 @@ RECORDS = (
         "::test_secrets_that_were_deleted_or_changed_are_named",
         (
             Change(
-                "privacy/chain.py",
+                "ledger/chain.py",
                 '        ("the secret beside it is", row.secret, "secret"),\n',
                 "",
             ),
             Change(
-                "privacy/chain_file.py",
+                "ledger/database.py",
                 '        if found is None or canonical.digest(found[0]) != body["secret"]:\n',
                 "        if found is None:\n",
             ),
@@ -63,10 +63,10 @@ BOOKS = (
         (
             Change(
                 MINIMISER,
-                "        noise = desk.pay(self.charges)\n"
+                "        noise = charged.charge(self.charges)\n"
                 "        b = self._draw_linear(sub, noise, place)\n",
-                "        b = self._draw_linear(sub, desk.source, place)\n"
-                "        noise = desk.pay(self.charges)\n",
+                "        b = self._draw_linear(sub, charged.source, place)\n"
+                "        noise = charged.charge(self.charges)\n",
             ),
         ),
         quick=True,
@@ -77,7 +77,7 @@ BOOKS = (
         "tests/ledger/test_crashes.py::test_killed_again_and_again",
         (
             Change(
-                "privacy/run_ledger.py",
+                "ledger/run.py",
                 "        return Lost() if self._lost else None\n",
                 "        return None\n",
             ),
@@ -90,7 +90,7 @@ BOOKS = (
         "::test_only_a_run_without_any_charge_is_given_back",
         (
             Change(
-                "privacy/books.py",
+                "ledger/state.py",
                 "        return self.outcome is not None and not self.charges\n",
                 '        return self.outcome == "abandoned"\n',
             ),
@@ -102,11 +102,11 @@ BOOKS = (
         "tests/ledger/test_protection.py::TestTheAttack",
         (
             Change(
-                "privacy/accounts.py",
+                "ledger/balance.py",
                 "    if protection == granted:\n        return None\n",
                 "    return None\n",
             ),
-            Change("privacy/books.py", "        self._require_protection(run)\n", ""),
+            Change("ledger/state.py", "        self._require_protection(run)\n", ""),
         ),
     ),
     Mutant(
@@ -115,7 +115,7 @@ BOOKS = (
         "tests/privacy/test_filters.py::TestAConcreteSequence::test_the_filter_stops_it_in_time",
         (
             Change(
-                "privacy/filters.py",
+                "accounting/filters.py",
                 "    return max(float(fixed_part(np.array(order), budget.delta))"
                 " + _total(runs, order), 0.0)\n",
                 "    orders = [order, *(1.0 + np.geomspace(1e-2, 1e4, 200)).tolist()]\n"
@@ -132,9 +132,9 @@ BOOKS = (
         "::test_a_refit_may_follow_from_a_result_so_no_plan_is_priced",
         (
             Change(
-                "estimator/watch.py",
+                "estimator/reuse_guard.py",
                 "        found = odometer([fit.cost for fit in fits], first.delta, order)\n",
-                "        from ppadmm.privacy.totals import together\n\n"
+                "        from ppadmm.accounting.composition import together\n\n"
                 "        found = together([fit.cost for fit in fits], first.delta).epsilon\n",
             ),
         ),
@@ -146,7 +146,7 @@ BOOKS = (
         "::test_how_long_a_repeated_search_took_is_not_in_the_ledger",
         (
             Change(
-                "privacy/run_ledger.py",
+                "ledger/run.py",
                 '        self.stamp = {"time": self.state.body["time"]}\n',
                 "        self.stamp = {}\n",
             ),
@@ -158,7 +158,7 @@ BOOKS = (
         "tests/privacy/test_groups.py::TestTheCounterExample",
         (
             Change(
-                "privacy/groups.py",
+                "accounting/groups.py",
                 "ratio=k * event.ratio, kappa=k * event.kappa, span=k * event.span)",
                 "ratio=k * event.ratio, kappa=k * event.kappa, records=k * event.records)",
             ),
@@ -173,7 +173,7 @@ CLAIMS = (
         "tests/ledger/test_certificates.py::TestContent::test_a_false_statement_is_rejected",
         (
             Change(
-                "privacy/truth.py",
+                "statements/recheck.py",
                 "    if not _is_at_least(_number(stated), found, 1e-9):\n",
                 "    if not _is_at_least(_number(stated), found / 2.0, 1e-9):\n",
             ),
@@ -185,7 +185,7 @@ CLAIMS = (
         "tests/cli/test_train.py::TestPrivacy::test_a_seed_repeats_and_is_not_private",
         (
             Change(
-                "experiments/verdict.py",
+                "runs/claims.py",
                 "    if spec.seed is not None:\n",
                 "    if spec.seed is not None and spec.seed < 0:\n",
             ),
@@ -198,7 +198,7 @@ CLAIMS = (
         "::test_what_is_stated_is_what_was_reserved_however_little_was_spent",
         (
             Change(
-                "experiments/train.py",
+                "runs/run.py",
                 "        return [end.reserved[0] for end in self.endings]\n",
                 "        return [end.spent[0] for end in self.endings]\n",
             ),
@@ -210,7 +210,7 @@ CLAIMS = (
         "tests/ledger/test_recompute.py::test_both_give_the_same_epsilon",
         (
             Change(
-                "privacy/accountant.py",
+                "accounting/accountant.py",
                 "    return event.records * event.square / 2.0 * both\n",
                 "    return event.records * event.square / 4.0 * both\n",
             ),

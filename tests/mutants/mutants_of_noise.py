@@ -21,7 +21,7 @@ NOISE = (
         "game: pp",
         (
             Change(
-                "privacy/calibration.py",
+                "accounting/calibration.py",
                 "    return Noise(sigma1, sigma2, Charge(events + _approximate(step)))\n",
                 "    charge = Charge(events + _approximate(step))\n"
                 "    return Noise(sigma1 / math.sqrt(2.0), sigma2, charge)\n",
@@ -34,7 +34,7 @@ NOISE = (
         "tests/engines/test_noise_scales.py::test_both_noises_of_a_release",
         (
             Change(
-                "privacy/calibration.py",
+                "accounting/calibration.py",
                 "    return Noise(sigma1, sigma2, Charge(events + _approximate(step)))\n",
                 "    return Noise(0.98 * sigma1, sigma2, Charge(events + _approximate(step)))\n",
             ),
@@ -46,7 +46,7 @@ NOISE = (
         "game: pp",
         (
             Change(
-                "privacy/sensitivity.py",
+                "accounting/sensitivity.py",
                 "sensitivity=(2.0 if replaced else 1.0) * lipschitz / n",
                 "sensitivity=lipschitz / n",
             ),
@@ -103,7 +103,7 @@ NOISE = (
         "tests/engines/test_chorus.py::test_secure_noise_differs_from_agent_to_agent",
         (
             Change(
-                "engines/chorus.py",
+                "engines/vectorised.py",
                 "            noisy[row] = source.gaussian(values[row], scale[row], grid[row], own)",
                 "            if row.start == 0:\n"
                 "                drawn = source.gaussian(0.0 * values[row], scale[row], grid[row],"
@@ -118,7 +118,7 @@ NOISE = (
         "game: pp, second noise",
         (
             Change(
-                "privacy/sensitivity.py",
+                "accounting/sensitivity.py",
                 "spread=2.0 * beta * (1.0 + MARGIN) ** 2 / mu",
                 "spread=beta * (1.0 + MARGIN) ** 2 / mu",
             ),
@@ -229,7 +229,7 @@ NOISE = (
         "game: tune, score",
         (
             Change(
-                "experiments/scoring.py",
+                "runs/scoring.py",
                 "(part.n * till.ratio)",
                 "(sum(prepared.scene.records) * till.ratio)",
             ),

@@ -54,8 +54,8 @@ TESTS = (
         (
             Change(
                 TESTING,
-                "        noise = desk.pay([charges[k] for k in rows])\n",
-                "        noise = desk.source\n",
+                "        noise = charged.charge([charges[k] for k in rows])\n",
+                "        noise = charged.source\n",
             ),
         ),
     ),
@@ -106,22 +106,23 @@ TESTS = (
         (
             Change(
                 TESTING,
-                '        if (kept := desk.kept("threshold")) is not None:\n'
+                '        if (kept := charged.kept("threshold")) is not None:\n'
                 "            return kept\n",
                 "",
             ),
             Change(
                 TESTING,
-                "        if desk.paid(charges):\n"
+                "        if charged.paid(charges):\n"
                 "            return np.full_like(self.threshold, np.inf)\n"
-                "        noise = desk.pay(charges)\n",
-                "        noise = desk.source if desk.paid(charges) else desk.pay(charges)\n",
+                "        noise = charged.charge(charges)\n",
+                "        noise = charged.source if charged.paid(charges)"
+                " else charged.charge(charges)\n",
             ),
             Change(
                 TESTING,
-                '        desk.keep("threshold", drawn)\n',
-                '        if desk.kept("threshold") is None:\n'
-                '            desk.keep("threshold", drawn)\n',
+                '        charged.keep("threshold", drawn)\n',
+                '        if charged.kept("threshold") is None:\n'
+                '            charged.keep("threshold", drawn)\n',
             ),
         ),
     ),
@@ -196,8 +197,8 @@ ENDS = (
         (
             Change(
                 MINIMISER,
-                "from ppadmm.mechanisms.reach import Reach, within\n",
-                "from ppadmm.mechanisms.reach import Reach, noise_quantile, within\n",
+                "from ppadmm.mechanisms.limits import Reach, within\n",
+                "from ppadmm.mechanisms.limits import Reach, noise_quantile, within\n",
             ),
             Change(
                 MINIMISER,
@@ -223,7 +224,7 @@ ENDS = (
         f"{HOSTILE}::test_no_subproblem_has_a_linear_term_beyond_the_radius",
         (
             Change(
-                "mechanisms/reach.py",
+                "mechanisms/limits.py",
                 "        linear = within(sub.linear, sub.mu * self.radius)\n",
                 "        linear = sub.linear\n",
             ),
@@ -289,7 +290,7 @@ ENDS = (
         f"{HOSTILE}::test_the_tail_beyond_the_quantile_is_what_is_charged",
         (
             Change(
-                "privacy/sensitivity.py",
+                "accounting/sensitivity.py",
                 "    return 2.0 * total_variation(d, 1.0, FINENESS) + TAIL\n",
                 "    return 2.0 * total_variation(d, 1.0, FINENESS)\n",
             ),

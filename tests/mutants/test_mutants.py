@@ -12,7 +12,7 @@ from catcher import BROKEN, CAUGHT, GAME, PASSED
 from mutant import Change, Mutant
 from workshop import PROJECT, Workshop
 
-from ppadmm.experiments.games import GAMES
+from ppadmm.auditing.games import GAMES
 
 HOSTILE = "tests/engines/test_malicious_neighbour.py"
 NEAR_BY = f"{HOSTILE}::test_all_agents_of_a_network_find_the_same_radius"
@@ -25,7 +25,7 @@ def workshop(tmp_path_factory):
 
 
 def edited(new, caught_by=NEAR_BY):
-    return Mutant("one", "of the tests", caught_by, (Change("mechanisms/reach.py", LINE, new),))
+    return Mutant("one", "of the tests", caught_by, (Change("mechanisms/limits.py", LINE, new),))
 
 
 def test_every_game_has_a_mutant_and_every_mutant_a_name():
@@ -66,7 +66,7 @@ def test_what_is_not_caught_is_not_called_caught(workshop):
     careless = workshop.try_out(edited("    return sigma2\n", HOSTILE))
     assert careless.code == BROKEN
     assert "NameError" in careless.reason
-    gone = Mutant("gone", "of the tests", NEAR_BY, (Change("mechanisms/reach.py", "gone", ""),))
+    gone = Mutant("gone", "of the tests", NEAR_BY, (Change("mechanisms/limits.py", "gone", ""),))
     assert workshop.try_out(gone).code == BROKEN
     assert "has 0 places like 'gone', expected 1" in workshop.try_out(gone).reason
     assert workshop.run("tests/nowhere.py").code == BROKEN

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import logsumexp, ndtr
 
-from ppadmm.privacy.events import ObjectivePerturbation
+from ppadmm.accounting.events import ObjectivePerturbation
 from ppadmm.problem.losses import HuberHinge, Loss
 
 LOG_2PI = np.log(2.0 * np.pi)

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from ppadmm.errors import InputError
-from ppadmm.privacy import (
+from ppadmm.accounting import (
     Approximate,
     Charge,
     Gaussian,
@@ -24,8 +23,9 @@ from ppadmm.privacy import (
     delta,
     epsilon,
 )
-from ppadmm.privacy.accountant import SLACK, rdp, rdp_to_epsilon, rdp_to_log_delta, total_rdp
-from ppadmm.privacy.gaussian import gdp_delta, gdp_epsilon
+from ppadmm.accounting.accountant import SLACK, rdp, rdp_to_epsilon, rdp_to_log_delta, total_rdp
+from ppadmm.accounting.gaussian import gdp_delta, gdp_epsilon
+from ppadmm.errors import InputError
 
 DELTAS = (1e-12, 1e-9, 1e-6, 1e-4, 1e-2, 0.1)
 RATIOS = (1e-3, 0.03, 0.3, 1.0, 3.0, 10.0)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
+from ppadmm.accounting import Charge, Gaussian, Pure, Tally
+from ppadmm.accounting.gaussian import gdp_epsilon
+from ppadmm.auditing.statistics import Claim, at_least, at_most, judge
 from ppadmm.errors import InputError
-from ppadmm.privacy import Charge, Gaussian, Pure, Tally
-from ppadmm.privacy.audit import Claim, at_least, at_most, judge
-from ppadmm.privacy.gaussian import gdp_epsilon
 
 
 def gaussian_claim(m):

@@ -7,24 +7,24 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from ppadmm.errors import BudgetError, InfeasibleError, InputError
-from ppadmm.noise import FINENESS, total_variation
-from ppadmm.privacy import (
+from ppadmm.accounting import (
     Approximate,
     Budget,
     Gaussian,
-    MemoryLedger,
     Noise,
     ObjectivePerturbation,
-    Step,
+    StepConstants,
     Tally,
     calibrate,
     epsilon,
     perturbed_step,
     with_noise,
 )
-from ppadmm.privacy.calibration import is_feasible, largest_kappa, largest_private
-from ppadmm.privacy.sensitivity import MARGIN, TAIL, objective_grid, output_grid
+from ppadmm.accounting.calibration import is_feasible, largest_kappa, largest_private
+from ppadmm.accounting.sensitivity import MARGIN, TAIL, objective_grid, output_grid
+from ppadmm.errors import BudgetError, InfeasibleError, InputError
+from ppadmm.ledger import MemoryLedger
+from ppadmm.noise import FINENESS, total_variation
 
 
 def log_floats(low: float, high: float):
@@ -98,7 +98,9 @@ def test_the_share_splits_the_gaussian_budget(budget, step, releases, share):
 @settings(max_examples=40, deadline=None)
 @given(budgets, st.integers(1, 2), st.integers(1, 9), rounds)
 def test_largest_kappa_is_the_edge_of_what_is_feasible(budget, records, span, releases):
-    step = Step(1.0, 0.0, records=records, spread=0.0, span=span, trace=2 * span / (span + 1))
+    step = StepConstants(
+        1.0, 0.0, records=records, spread=0.0, span=span, trace=2 * span / (span + 1)
+    )
     kappa = largest_kappa(budget, step, releases)
     assert kappa == 0.0 or is_feasible(budget, replace(step, kappa=kappa), releases)
     beyond = replace(step, kappa=max(kappa * 1.002, 2e-15))
@@ -122,7 +124,7 @@ def test_more_rounds_or_a_smaller_budget_need_more_noise(budget, releases):
 
 
 def test_with_noise_states_what_a_release_costs():
-    step = Step(sensitivity=0.2, kappa=0.01, records=2, spread=0.3, distance=1e-20)
+    step = StepConstants(sensitivity=0.2, kappa=0.01, records=2, spread=0.3, distance=1e-20)
     noise = with_noise(step, 2.0, 6.0)
     first, second, third = noise.charge.events
     assert first == ObjectivePerturbation(0.1, 0.01, 2)
@@ -131,7 +133,7 @@ def test_with_noise_states_what_a_release_costs():
 
 
 def test_no_spread_needs_no_second_noise():
-    step = Step(sensitivity=0.2, kappa=0.01, records=2, spread=0.0)
+    step = StepConstants(sensitivity=0.2, kappa=0.01, records=2, spread=0.0)
     assert with_noise(step, 2.0, 0.0).charge.events[1] == Gaussian(0.0)
     noise = calibrate(Budget(1.0, 1e-6), step, 5)
     assert noise.sigma2 == 0.0
@@ -179,7 +181,7 @@ def test_a_share_and_a_delta_lie_between_zero_and_one(bad):
     with pytest.raises(InputError, match="delta"):
         Budget(1.0, bad)
     with pytest.raises(InputError, match="share"):
-        calibrate(Budget(1.0, 1e-6), Step(0.1, 1e-3, 2, 1e-8), 1, bad)
+        calibrate(Budget(1.0, 1e-6), StepConstants(0.1, 1e-3, 2, 1e-8), 1, bad)
 
 
 def test_root_finding_returns_the_private_side():

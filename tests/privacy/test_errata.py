@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
+from ppadmm.accounting import Budget, Gaussian, ObjectivePerturbation, Tally, epsilon
 from ppadmm.algorithms.base import Site
 from ppadmm.algorithms.pp import build_pp, paper_epsilon1
 from ppadmm.algorithms.settings import Settings
 from ppadmm.data.shard import Shard
-from ppadmm.privacy import Budget, Gaussian, ObjectivePerturbation, Tally, epsilon
 from ppadmm.problem.losses import Logistic
 from ppadmm.problem.risk import MarginRisk
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ppadmm.privacy import (
+from ppadmm.accounting import (
     Approximate,
     Budget,
     Gaussian,
@@ -18,7 +18,7 @@ from ppadmm.privacy import (
     Tally,
     accountant,
 )
-from ppadmm.privacy.filters import (
+from ppadmm.accounting.filters import (
     Rule,
     best_order,
     filtered,
@@ -27,7 +27,7 @@ from ppadmm.privacy.filters import (
     rule_for,
     rule_of,
 )
-from ppadmm.privacy.gaussian import gdp_delta, gdp_ratio
+from ppadmm.accounting.gaussian import gdp_delta, gdp_ratio
 
 grants = st.builds(Budget, st.floats(0.01, 30.0), st.sampled_from([1e-9, 1e-6, 1e-4, 1e-2]))
 

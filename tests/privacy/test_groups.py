@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from ppadmm.errors import InputError
-from ppadmm.privacy import (
+from ppadmm.accounting import (
     Approximate,
     Gaussian,
     NonPrivate,
@@ -20,8 +19,9 @@ from ppadmm.privacy import (
     Tally,
     epsilon,
 )
-from ppadmm.privacy.accountant import _by_theorem_c, rdp, theorem_a, theorem_b
-from ppadmm.privacy.groups import of_group
+from ppadmm.accounting.accountant import _by_theorem_c, rdp, theorem_a, theorem_b
+from ppadmm.accounting.groups import of_group
+from ppadmm.errors import InputError
 from ppadmm.problem.losses import HuberHinge, Logistic
 
 from .exact import PAIRS, Lines, centred, hockey_stick, orders_for, random_lines

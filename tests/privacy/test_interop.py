@@ -5,9 +5,16 @@ from dp_accounting.rdp import RdpAccountant
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ppadmm.privacy import Approximate, Charge, Gaussian, NonPrivate, ObjectivePerturbation, Tally
-from ppadmm.privacy.accountant import epsilon, total_rdp
-from ppadmm.privacy.interop import to_dp_event, without_sampler
+from ppadmm.accounting import (
+    Approximate,
+    Charge,
+    Gaussian,
+    NonPrivate,
+    ObjectivePerturbation,
+    Tally,
+)
+from ppadmm.accounting.accountant import epsilon, total_rdp
+from ppadmm.accounting.interop import to_dp_event, without_sampler
 
 ORDERS = np.array([1.01, 1.5, 2.0, 5.0, 20.0, 100.0])
 

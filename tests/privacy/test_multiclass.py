@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr, logsumexp
 
-from ppadmm.privacy import Budget, Charge, Tally, calibrate, perturbed_step
-from ppadmm.privacy.accountant import (
+from ppadmm.accounting import Budget, Charge, Tally, calibrate, perturbed_step
+from ppadmm.accounting.accountant import (
     _by_theorem_c,
     epsilon,
     log_chi_moment,
@@ -18,7 +18,7 @@ from ppadmm.privacy.accountant import (
     theorem_a,
     theorem_b,
 )
-from ppadmm.privacy.events import ObjectivePerturbation
+from ppadmm.accounting.events import ObjectivePerturbation
 from ppadmm.problem import Logistic, Multinomial, OneVsRest, ScoreLoss
 
 from .exact import hockey_stick

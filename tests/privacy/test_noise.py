@@ -10,14 +10,7 @@ from scipy.special import ndtr
 from scipy.stats import chi2, chisquare, kstest
 
 from ppadmm.errors import InputError
-from ppadmm.noise import (
-    FINENESS,
-    Key,
-    SecureNoise,
-    SeededNoise,
-    grid_exponent,
-    total_variation,
-)
+from ppadmm.noise import FINENESS, Key, SecureNoise, SeededNoise, grid_exponent, total_variation
 
 KEY = Key(agent=1, round=2, purpose="b")
 P_LEAST = 1e-6

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tallies import random_tally
 
-from ppadmm.privacy import Gaussian, NonPrivate, ObjectivePerturbation, Pure, Tally, recompute
-from ppadmm.privacy.accountant import _by_rdp, _crossings, theorem_a, theorem_b, total_rdp
-from ppadmm.privacy.orders import GRID, conversion
-from ppadmm.privacy.record import to_plain
+from ppadmm.accounting import Gaussian, NonPrivate, ObjectivePerturbation, Pure, Tally, recompute
+from ppadmm.accounting.accountant import _by_rdp, _crossings, theorem_a, theorem_b, total_rdp
+from ppadmm.accounting.event_data import to_plain
+from ppadmm.accounting.orders import GRID, conversion
 
 FULL = bool(os.environ.get("PPADMM_FULL"))
 DENSE = np.linspace(GRID[0], GRID[-1], 400_001)

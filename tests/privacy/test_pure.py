@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ppadmm.accounting import Budget, Charge, Gaussian, Pure, Tally, epsilon
+from ppadmm.accounting.accountant import _by_pure_composition, _randomised_response_delta, pure_rdp
 from ppadmm.algorithms.gamma import epsilon_per_release
-from ppadmm.privacy import Budget, Charge, Gaussian, Pure, Tally, epsilon
-from ppadmm.privacy.accountant import _by_pure_composition, _randomised_response_delta, pure_rdp
 
 ORDERS = np.array([1.01, 1.5, 2.0, 4.0, 16.0, 64.0])
 

@@ -8,8 +8,7 @@ from dp_accounting.rdp import RdpAccountant
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ppadmm.errors import InputError
-from ppadmm.privacy import (
+from ppadmm.accounting import (
     Approximate,
     Charge,
     Gaussian,
@@ -20,10 +19,11 @@ from ppadmm.privacy import (
     Tally,
     epsilon,
 )
-from ppadmm.privacy.accountant import rdp, stopping_rate
-from ppadmm.privacy.interop import to_dp_event
-from ppadmm.privacy.orders import GRID
-from ppadmm.privacy.record import from_plain, to_plain
+from ppadmm.accounting.accountant import rdp, stopping_rate
+from ppadmm.accounting.event_data import from_plain, to_plain
+from ppadmm.accounting.interop import to_dp_event
+from ppadmm.accounting.orders import GRID
+from ppadmm.errors import InputError
 
 ORDERS = 1.0 + np.exp(GRID)
 

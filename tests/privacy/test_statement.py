@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 from small_runs import finished
 
+from ppadmm.accounting import accountant
 from ppadmm.algorithms.settings import Speaking
-from ppadmm.data import load
-from ppadmm.experiments.spec import RunSpec
-from ppadmm.experiments.train import train
-from ppadmm.privacy import accountant
-from ppadmm.privacy.statement import delta_warnings, rounded_up
+from ppadmm.datasets import load
+from ppadmm.runs.run import train
+from ppadmm.runs.specification import RunSpec
+from ppadmm.statements.claims import delta_warnings, rounded_up
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ppadmm.privacy.accountant import rdp, theorem_a, theorem_b
-from ppadmm.privacy.events import ObjectivePerturbation
+from ppadmm.accounting.accountant import rdp, theorem_a, theorem_b
+from ppadmm.accounting.events import ObjectivePerturbation
 from ppadmm.problem.losses import HuberHinge, Logistic
 
 from .exact import PAIRS, Lines, centred, orders_for, random_lines, random_plane

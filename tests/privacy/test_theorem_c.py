@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from ppadmm.privacy.accountant import _by_theorem_c, epsilon
-from ppadmm.privacy.events import Charge, Gaussian, ObjectivePerturbation, Tally
-from ppadmm.privacy.gaussian import gdp_epsilon
+from ppadmm.accounting.accountant import _by_theorem_c, epsilon
+from ppadmm.accounting.events import Charge, Gaussian, ObjectivePerturbation, Tally
+from ppadmm.accounting.gaussian import gdp_epsilon
 from ppadmm.problem.losses import HuberHinge, Logistic
 
 from .exact import (

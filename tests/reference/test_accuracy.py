@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ppadmm.data import SOURCES, load, split
-from ppadmm.experiments.spec import RunSpec
-from ppadmm.experiments.train import train
+from ppadmm.data import split
+from ppadmm.datasets import SOURCES, load
+from ppadmm.runs.run import train
+from ppadmm.runs.specification import RunSpec
 
 
 def folder_with(name, folder):

@@ -8,6 +8,7 @@ import pytest
 from conftest import random_shard
 from scipy.optimize import minimize
 
+from ppadmm.accounting import Budget
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, Site
 from ppadmm.algorithms.dvp import build_dvp
@@ -18,8 +19,8 @@ from ppadmm.algorithms.pp import build_pp
 from ppadmm.algorithms.r_admm import build_r_admm
 from ppadmm.algorithms.settings import Speaking
 from ppadmm.engines import local
+from ppadmm.ledger import MemoryLedger
 from ppadmm.noise import SeededNoise
-from ppadmm.privacy import Budget, MemoryLedger
 from ppadmm.problem import Graph, Logistic, MarginRisk
 
 N, n, d = 5, 400, 6

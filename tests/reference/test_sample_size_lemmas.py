@@ -10,14 +10,16 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from ppadmm.accounting import Budget
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, Site, build
 from ppadmm.data import Shard
 from ppadmm.engines import local
-from ppadmm.experiments import sample_bound, samples
-from ppadmm.experiments.sample_bound import Choice, Setting, connectivity
+from ppadmm.ledger import MemoryLedger
 from ppadmm.noise import SeededNoise
-from ppadmm.privacy import Budget, MemoryLedger
+from ppadmm.planning import sample_bound
+from ppadmm.planning import sample_sizes as samples
+from ppadmm.planning.sample_bound import BoundSetting, Choice, connectivity
 from ppadmm.problem import Graph, HuberHinge, Logistic, MarginRisk, make_graph
 
 SIGNS = {M: np.array(list(product((-1.0, 1.0), repeat=M))) for M in (6, 12)}
@@ -213,7 +215,7 @@ def test_noise_costs_no_more_than_its_part():
     rng = np.random.default_rng(5)
     parts = [unit_ball(rng, 40, d) for _ in range(graph.size)]
     ref, sigma1, sigma2, phi = np.array([2.0, -1.0, 0.5]), 0.1, 0.02, 0.5
-    setting = Setting(d, graph, rounds=T, budget=Budget(1.0, 1e-5))
+    setting = BoundSetting(d, graph, rounds=T, budget=Budget(1.0, 1e-5))
     choice, mu = Choice(weight, eta, phi), weight + 4 * eta
     zetas = np.array([0.1, 0.05, 0.05])
     part = sample_bound.noise_part(setting, choice, {2: (sigma1, sigma2)}, zetas)
@@ -252,7 +254,7 @@ def test_theorem_1_on_a_hard_population():
     d, N, n, R = 150, 3, 50, 10.0
     graph = make_graph("complete", N)
     risk, draw = corner_population(d, 0.25)
-    bound = samples.error_bound(n, Setting(d, graph, norm=R, confidence=0.8))
+    bound = samples.error_bound(n, BoundSetting(d, graph, norm=R, confidence=0.8))
     ref = np.full(d, R / math.sqrt(d))
     excess = []
     for seed in range(60):
@@ -280,7 +282,7 @@ def test_theorem_2_on_the_real_engine(epsilon):
     d, N, n, T, R = 5, 4, 300, 40, 3.0
     graph = make_graph("star", N)
     risk, draw = corner_population(d, 0.3)
-    setting = Setting(d, graph, norm=R, rounds=T, budget=Budget(epsilon, 1e-5), confidence=0.9)
+    setting = BoundSetting(d, graph, norm=R, rounds=T, budget=Budget(epsilon, 1e-5), confidence=0.9)
     bound = samples.error_bound(n, setting)
     seeds = range(20)
     run = Settings(

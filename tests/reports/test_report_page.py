@@ -13,8 +13,8 @@ import pytest
 from small_runs import EVIL, SPECS, change, copy_of, finished, folder_of
 
 from ppadmm.errors import InputError
-from ppadmm.reports.html import best_guess, render, write_report
-from ppadmm.reports.saved import COVERED, load_run
+from ppadmm.runs.report.page import best_guess, render, write_report
+from ppadmm.runs.saved import COVERED, load_run
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 ALL = [*SPECS, "hostile"]

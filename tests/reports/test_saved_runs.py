@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from small_runs import change, copy_of, finished, folder_of
 
+from ppadmm.accounting import accountant
+from ppadmm.accounting.event_data import from_plain, to_plain
 from ppadmm.errors import InputError
-from ppadmm.experiments.history import POINTS, rounds_shown
-from ppadmm.experiments.spec import RunSpec
-from ppadmm.experiments.train import prepare
-from ppadmm.privacy import accountant
-from ppadmm.privacy.record import from_plain, to_plain
-from ppadmm.reports.command import command
-from ppadmm.reports.figures import Figures
-from ppadmm.reports.files import new_folder, write_run
-from ppadmm.reports.html import write_report
-from ppadmm.reports.saved import load_run
+from ppadmm.runs.folder import new_folder, write_run
+from ppadmm.runs.history import POINTS, rounds_shown
+from ppadmm.runs.report.command import command
+from ppadmm.runs.report.figures import Figures
+from ppadmm.runs.report.page import write_report
+from ppadmm.runs.run import prepare
+from ppadmm.runs.saved import load_run
+from ppadmm.runs.specification import RunSpec
 
 FILES = {
     "result.json",

@@ -6,8 +6,8 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from ppadmm.problem import make_graph
-from ppadmm.reports.network import Node, draw, positions
-from ppadmm.reports.svg import (
+from ppadmm.runs.report.network import Node, draw, positions
+from ppadmm.runs.report.svg import (
     Axis,
     Mark,
     Series,

@@ -17,8 +17,8 @@ import pytest
 import small_runs
 
 from ppadmm.errors import InputError
-from ppadmm.experiments.metrics import Metrics
-from ppadmm.reports.tracking import MLflowCallback, imported, released, uncovered
+from ppadmm.integrations.mlflow import MLflowCallback, imported, released, uncovered
+from ppadmm.runs.metrics import Metrics
 
 NAMES = ["private", "ipp", "seeded", "bare", "pooled"]
 

@@ -30,9 +30,9 @@ def test_the_wheel_ships_every_module_and_template(unpacked):
     for path in (source / "ppadmm").rglob("*.py"):
         assert str(path.relative_to(source)) in shipped
     for name in ("report.html", "report.css", "report.js", "plan.html"):
-        assert f"ppadmm/reports/templates/{name}" in shipped
+        assert f"ppadmm/runs/report/templates/{name}" in shipped
     for name in ("statement", "certificate"):
-        assert f"ppadmm/privacy/schemas/{name}.schema.json" in shipped
+        assert f"ppadmm/statements/schemas/{name}.schema.json" in shipped
     assert "ppadmm/py.typed" in shipped
     assert not [name for name in shipped if name.startswith(("tests", "examples", "benchmarks"))]
 

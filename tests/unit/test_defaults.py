@@ -4,12 +4,12 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from ppadmm.accounting import Budget
+from ppadmm.accounting.gaussian import gdp_ratio
 from ppadmm.algorithms import ALGORITHMS, Settings, Site, recipe_named
 from ppadmm.algorithms.defaults import ROUNDS, Sizes, default_eta, default_rounds
-from ppadmm.experiments.scene import choose
-from ppadmm.privacy import Budget
-from ppadmm.privacy.gaussian import gdp_ratio
 from ppadmm.problem import HuberHinge, Logistic, NoRecords, loss_for
+from ppadmm.runs.federation import choose
 
 LOSSES = [("logistic", 2), ("huber-hinge", 2), ("logistic", 3), ("logistic", 100)]
 LOSSES += [("huber-hinge", K) for K in (3, 10, 100)]

@@ -5,17 +5,17 @@ import numpy as np
 import pytest
 
 from ppadmm import RunSpec, train
+from ppadmm.accounting import Budget
 from ppadmm.algorithms.defaults import Sizes, default_rounds
-from ppadmm.data import load
-from ppadmm.data.populations import POPULATIONS, class_shares, draw_population
+from ppadmm.datasets import load
 from ppadmm.errors import InputError
-from ppadmm.experiments import crowds
-from ppadmm.experiments.compare import Grid, compare
-from ppadmm.experiments.forecast import Case, setup
-from ppadmm.experiments.plan import PlanSpec, most_simulated, plan
-from ppadmm.experiments.plan_result import Forecast
-from ppadmm.privacy import Budget
+from ppadmm.planning import populations as crowds
+from ppadmm.planning.forecast import Scenario, setup
+from ppadmm.planning.plan import PlanSpec, most_simulated, plan
+from ppadmm.planning.result import Forecast
+from ppadmm.planning.synthetic_records import POPULATIONS, class_shares, draw_population
 from ppadmm.problem import Logistic, make_graph
+from ppadmm.studies.compare import Grid, compare
 
 SMALL = PlanSpec(
     records=(600,), features=10, agents=3, graph="ring", epsilon=1.0, delta=1e-5, seeds=12,
@@ -141,7 +141,7 @@ def test_noise_and_rounds_are_those_of_a_real_run(algorithm):
     )  # fmt: skip
     result = train(spec)
     features = result.setup.features
-    case = Case(
+    case = Scenario(
         (400, 500, 600), features, make_graph("ring", 3), Logistic(), algorithm, 1e-5,
         "replace-one", spec.rounds, None, spec.beta,
     )  # fmt: skip
@@ -183,7 +183,7 @@ def test_few_records_stand_for_many_with_the_noise_of_the_many():
 
 
 def _case():
-    return Case(
+    return Scenario(
         (600,) * 3, 10, make_graph("ring", 3), Logistic(), "pp", 1e-5, "replace-one", None, None,
         1e-8,
     )  # fmt: skip
@@ -238,7 +238,7 @@ def test_no_file_is_opened_without_public_records(monkeypatch):
 
     monkeypatch.setattr("builtins.open", refuse)
     monkeypatch.setattr("pathlib.Path.open", refuse)
-    monkeypatch.setattr("ppadmm.experiments.crowds.load", refuse)
+    monkeypatch.setattr("ppadmm.planning.populations.load", refuse)
     spec = replace(CALIBRATED, records=(60,), seeds=3, epsilons=(1.0,))
     assert plan(spec).expected.errors
 

@@ -6,15 +6,16 @@ from itertools import pairwise
 
 import pytest
 
+from ppadmm.accounting import Budget, calibrate, perturbed_step
 from ppadmm.errors import InfeasibleError, InputError
-from ppadmm.experiments import sample_bound, samples
-from ppadmm.experiments.sample_bound import Choice, Setting
-from ppadmm.experiments.samples import error_bound, records_needed
-from ppadmm.privacy import Budget, calibrate, perturbed_step
+from ppadmm.planning import sample_bound
+from ppadmm.planning import sample_sizes as samples
+from ppadmm.planning.sample_bound import BoundSetting, Choice
+from ppadmm.planning.sample_sizes import error_bound, records_needed
 from ppadmm.problem import Graph, HuberHinge, make_graph
 
 FIVE = make_graph("complete", 5)
-POOLED = Setting(20, FIVE, norm=2.0)
+POOLED = BoundSetting(20, FIVE, norm=2.0)
 QUIET = replace(POOLED, rounds=200)
 PRIVATE = replace(QUIET, budget=Budget(1.0, 1e-6))
 STAR = replace(PRIVATE, graph=make_graph("star", 5))

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from conftest import random_shard
 
-from ppadmm.data import Deal, Numeric, Schema
-from ppadmm.data.blocks import Writer
+from ppadmm.data import Assignment, Numeric, Schema
 from ppadmm.data.schema import Classes, Label
-from ppadmm.data.store import Spilled
+from ppadmm.data.stream.blocks import Writer
+from ppadmm.data.stream.store import Spilled
 from ppadmm.errors import DataError
 from ppadmm.problem import HuberHinge, Logistic, Multinomial, OneVsRest, risk_of, risk_over
 
@@ -28,7 +28,7 @@ def streamed(shard, block, kept=0):
     dealt[-1] = 1
     for rows in np.array_split(np.arange(shard.n), 5):
         writer.add(shard.X[rows], shard.y[rows], dealt[rows])
-    return writer.streams(Deal(("one",), [])).parts[0]
+    return writer.streams(Assignment(("one",), [])).parts[0]
 
 
 def without_last(shard):

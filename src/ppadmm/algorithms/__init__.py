@@ -3,17 +3,8 @@
 from typing import Any
 
 from ppadmm import checks
-from ppadmm.algorithms import (
-    dvp,
-    gradient,
-    ipp,
-    m_admm,
-    non_private,
-    one_shot,
-    pp,
-    r_admm,
-)
-from ppadmm.algorithms.base import Algorithm, Heard, Recipe, Site
+from ppadmm.algorithms import dvp, gradient, ipp, m_admm, non_private, one_shot, pp, r_admm
+from ppadmm.algorithms.base import Algorithm, Recipe, SharedState, Site
 from ppadmm.algorithms.settings import CALIBRATIONS, Settings
 from ppadmm.algorithms.statistics import STATISTICS
 from ppadmm.registry import Registry
@@ -50,9 +41,9 @@ __all__ = [
     "CALIBRATIONS",
     "STATISTICS",
     "Algorithm",
-    "Heard",
     "Recipe",
     "Settings",
+    "SharedState",
     "Site",
     "build",
     "recipe_named",

@@ -13,23 +13,23 @@ from typing import TypeVar
 
 import numpy as np
 
-from ppadmm.algorithms.base import Bits, Heard, Reserved, Site
+from ppadmm.algorithms.base import Bits, Reserved, SharedState, Site
 from ppadmm.algorithms.settings import Settings
-from ppadmm.mechanisms import Desk, Mechanism, Place, Release
+from ppadmm.arrays import Array
+from ppadmm.mechanisms import ChargedNoise, Mechanism, Place, Release
 from ppadmm.problem.risk import Subproblem
 from ppadmm.records import HoldsRecords
 from ppadmm.solvers import solver_named
 from ppadmm.solvers.base import Solver, Warm
-from ppadmm.typing import Array
 
 
 @dataclass(frozen=True)
-class State(HoldsRecords):
+class ADMMState(HoldsRecords):
     """An agent between rounds; arrays (R, d). `theirs` is the sum over what neighbours said."""
 
     round: int
-    own: Heard
-    theirs: Heard
+    own: SharedState
+    theirs: SharedState
     warm: Warm
 
 
@@ -64,45 +64,49 @@ class ADMM(HoldsRecords):
         """The mechanism's."""
         return self.mechanism.radius
 
-    def init(self) -> State:
+    def init(self) -> ADMMState:
         """Start from θ⁰ = 0, λ⁰ = 0."""
         zero = np.zeros((len(self.eta), self.site.risk.d))
-        heard = Heard(zero, zero)
+        heard = SharedState(zero, zero)
         warm = Warm(zero, self.site.risk.gradient(zero))
-        return State(0, heard, heard, warm)
+        return ADMMState(0, heard, heard, warm)
 
-    def subproblem(self, state: State) -> Subproblem:
+    def subproblem(self, state: ADMMState) -> Subproblem:
         """Return F with c = 2λᵢ − η(t) Σⱼ (θᵢ + θⱼ)."""
         penalty, degree = self.penalty(state.round), np.array([self.site.degree])
         linear = linear_term(self.eta, penalty, degree, state.own, state.theirs)
         return Subproblem(self.site.risk, self.weight + 2.0 * penalty * degree, linear)
 
-    def propose(self, state: State, desk: Desk) -> tuple[State, Release]:
+    def propose(self, state: ADMMState, charged: ChargedNoise) -> tuple[ADMMState, Release]:
         """Solve this round's subproblem through the mechanism."""
         place = Place(self.site.agent, state.round)
         release, warm = self.mechanism.release(
-            self.subproblem(state), self.solver, state.warm, desk, place
+            self.subproblem(state), self.solver, state.warm, charged, place
         )
-        own = Heard(release.value, state.own.total + release.value)
+        own = SharedState(release.value, state.own.total + release.value)
         return replace(state, own=own, warm=warm), release
 
-    def resumed(self, state: State, own: Heard, spoke: Bits, spent: Bits) -> State:
+    def resumed(self, state: ADMMState, own: SharedState, spoke: Bits, spent: Bits) -> ADMMState:
         """Take up what was released; the solver starts from where it is, as any start will do."""
         return replace(state, own=own)
 
-    def absorb(self, state: State, inbox: Mapping[int, Heard]) -> State:
+    def absorb(self, state: ADMMState, inbox: Mapping[int, SharedState]) -> ADMMState:
         """Add up what the neighbours said, in order of their numbers; the dual follows."""
         heard = [inbox[j] for j in self.site.neighbours]
         shape = state.own.value.shape
-        theirs = Heard(_sum(shape, [h.value for h in heard]), _sum(shape, [h.total for h in heard]))
+        theirs = SharedState(
+            _sum(shape, [h.value for h in heard]), _sum(shape, [h.total for h in heard])
+        )
         return replace(state, round=state.round + 1, theirs=theirs)
 
-    def heard(self, state: State) -> Heard:
+    def heard(self, state: ADMMState) -> SharedState:
         """Return the last release and the sum of all."""
         return state.own
 
 
-def linear_term(eta: Array, penalty: Array, degree: Array, own: Heard, theirs: Heard) -> Array:
+def linear_term(
+    eta: Array, penalty: Array, degree: Array, own: SharedState, theirs: SharedState
+) -> Array:
     """c = η(|B|·S − Σⱼ Sⱼ) − η(t)(|B|·θ + Σⱼ θⱼ) for each row; `degree` (R,) or (1,)."""
     count = degree[:, None]
     linear: Array = eta[:, None] * (count * own.total - theirs.total)

@@ -7,15 +7,15 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ppadmm.algorithms.defaults import Plan, Sizes
+from ppadmm.accounting.calibration import Budget
+from ppadmm.accounting.events import Charge
+from ppadmm.algorithms.defaults import Hyperparameters, Sizes
 from ppadmm.algorithms.settings import Settings
-from ppadmm.mechanisms import Desk, Release
-from ppadmm.privacy.calibration import Budget
-from ppadmm.privacy.events import Charge
+from ppadmm.arrays import Array
+from ppadmm.mechanisms import ChargedNoise, Release
 from ppadmm.problem.losses import Loss
 from ppadmm.problem.risk import Risk
 from ppadmm.records import HoldsRecords
-from ppadmm.typing import Array
 
 S = TypeVar("S")
 Bits: TypeAlias = NDArray[np.bool_]
@@ -38,7 +38,7 @@ class Site(HoldsRecords):
 
 
 @dataclass(frozen=True)
-class Heard:
+class SharedState:
     """What a neighbour last said: its θ and the sum of all it has released, both (R, d)."""
 
     value: Array
@@ -75,19 +75,19 @@ class Algorithm(Protocol[S]):
     def init(self) -> S:
         """Return the state before round 0; reads the records at most once."""
 
-    def propose(self, state: S, desk: Desk) -> tuple[S, Release]:
-        """Make this round's release; noise comes from the desk, against payment only."""
+    def propose(self, state: S, charged: ChargedNoise) -> tuple[S, Release]:
+        """Make this round's release; noise comes against payment only."""
 
-    def resumed(self, state: S, own: Heard, spoke: Bits, spent: Bits) -> S:
+    def resumed(self, state: S, own: SharedState, spoke: Bits, spent: Bits) -> S:
         """Return the state after a round that an earlier process made; nothing is drawn.
 
         `spoke` (R,) says who released in it and `spent` (R,) who may have paid for a release.
         """
 
-    def absorb(self, state: S, inbox: Mapping[int, Heard]) -> S:
+    def absorb(self, state: S, inbox: Mapping[int, SharedState]) -> S:
         """Take in what the neighbours said in this round and move to the next."""
 
-    def heard(self, state: S) -> Heard:
+    def heard(self, state: S) -> SharedState:
         """Return what neighbours should now know of this agent."""
 
 
@@ -108,7 +108,7 @@ class Defaults(Protocol):
         loss: Loss,
         rounds: int | None,
         eta: float | None,
-    ) -> Plan:
+    ) -> Hyperparameters:
         """Return T, η and λ̂."""
 
 

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ppadmm.mechanisms.reach import least_beta, noise_quantile, public_radius
-from ppadmm.privacy.calibration import Budget, Step, largest_kappa, spendable
-from ppadmm.privacy.gaussian import gdp_ratio
-from ppadmm.privacy.sensitivity import sampler_distance
+from ppadmm.accounting.calibration import Budget, StepConstants, largest_kappa, spendable
+from ppadmm.accounting.gaussian import gdp_ratio
+from ppadmm.accounting.sensitivity import sampler_distance
+from ppadmm.mechanisms.limits import least_beta, noise_quantile, public_radius
 from ppadmm.problem.losses import Loss
 
 RATE, POWER = 0.1, 4.0 / 3.0
@@ -50,7 +50,7 @@ class Sizes:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Hyperparameters:
     """T, η, λ̂ and β of a run; those who make a plan leave β to `default_beta`."""
 
     rounds: int
@@ -81,13 +81,15 @@ def loudest(sizes: Sizes, budgets: Sequence[Budget]) -> tuple[tuple[int, ...], f
 
 def gaussian_plan(
     sizes: Sizes, budgets: Sequence[Budget], loss: Loss, rounds: int | None, eta: float | None
-) -> Plan:
+) -> Hyperparameters:
     """Return the rule's T and η for Gaussian objective perturbation in every round."""
     rounds = rounds or default_rounds(sizes, budgets, loss)
-    return Plan(rounds, eta or default_eta(sizes, budgets, loss, rounds))
+    return Hyperparameters(rounds, eta or default_eta(sizes, budgets, loss, rounds))
 
 
-def default_beta(plan: Plan, sizes: Sizes, budgets: Sequence[Budget], loss: Loss) -> float:
+def default_beta(
+    plan: Hyperparameters, sizes: Sizes, budgets: Sequence[Budget], loss: Loss
+) -> float:
     """Return β: BETA, or as much more as every agent's solves and the room for values ask for.
 
     `sizes.degrees` are those that count in μ = λ̂/N + 2η|B|. Values need room for one step along
@@ -149,7 +151,7 @@ def smallest_mu(budget: Budget, n: int, loss: Loss, features: int, releases: int
 
     Infinite if none does: the sampler is then too coarse for so small a δ.
     """
-    shape = Step(
+    shape = StepConstants(
         sensitivity=0.0,
         kappa=0.0,
         records=2,

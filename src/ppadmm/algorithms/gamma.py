@@ -6,15 +6,15 @@ from functools import lru_cache
 
 import numpy as np
 
+from ppadmm.accounting import accountant
+from ppadmm.accounting.calibration import Budget, largest_private
+from ppadmm.accounting.events import Charge, Pure, Tally
+from ppadmm.accounting.gaussian import gdp_ratio
 from ppadmm.algorithms.base import Site
-from ppadmm.algorithms.defaults import Plan, Sizes, penalty_rate, remaining_noise
+from ppadmm.algorithms.defaults import Hyperparameters, Sizes, penalty_rate, remaining_noise
 from ppadmm.algorithms.pp import convexity
 from ppadmm.algorithms.settings import Settings
 from ppadmm.mechanisms import FreeMinimiser, GammaMinimiser, Mechanism
-from ppadmm.privacy import accountant
-from ppadmm.privacy.calibration import Budget, largest_private
-from ppadmm.privacy.events import Charge, Pure, Tally
-from ppadmm.privacy.gaussian import gdp_ratio
 from ppadmm.problem.losses import Loss
 
 BETA, ROUNDS = 1e-10, 40
@@ -54,7 +54,7 @@ def gamma_mechanism(site: Site, settings: Settings, releases: int) -> Mechanism:
 
 def gamma_plan(
     sizes: Sizes, budgets: Sequence[Budget], loss: Loss, rounds: int | None, eta: float | None
-) -> Plan:
+) -> Hyperparameters:
     """Return PP-ADMM's rule for noise that is √(d+1) times as large in every coordinate.
 
     A Gamma(d, 1/r) norm in a uniform direction has variance (d+1)/r² per coordinate, against
@@ -66,7 +66,9 @@ def gamma_plan(
     triples = zip(sizes.records, sizes.degrees, budgets, strict=True)
     room = min(degree * n * gdp_ratio(b.epsilon, b.delta) for n, degree, b in triples)
     least = 2.5 * loss.smoothness * math.sqrt(rounds) / room
-    return Plan(rounds, eta or max(wanted, least, _half_for_noise(sizes, budgets, loss, rounds)))
+    return Hyperparameters(
+        rounds, eta or max(wanted, least, _half_for_noise(sizes, budgets, loss, rounds))
+    )
 
 
 def _half_for_noise(sizes: Sizes, budgets: Sequence[Budget], loss: Loss, releases: int) -> float:

@@ -16,20 +16,20 @@ from functools import lru_cache
 
 import numpy as np
 
-from ppadmm.algorithms.base import Bits, Heard, Recipe, Reserved, Site
-from ppadmm.algorithms.defaults import Plan, Sizes
+from ppadmm.accounting import accountant
+from ppadmm.accounting.calibration import Budget, largest_private
+from ppadmm.accounting.events import Approximate, Charge, Gaussian, Tally
+from ppadmm.accounting.sensitivity import MARGIN
+from ppadmm.algorithms.base import Bits, Recipe, Reserved, SharedState, Site
+from ppadmm.algorithms.defaults import Hyperparameters, Sizes
 from ppadmm.algorithms.settings import Settings
-from ppadmm.mechanisms import Desk, Release
-from ppadmm.mechanisms.reach import data_rounding, within
+from ppadmm.arrays import Array
+from ppadmm.mechanisms import ChargedNoise, Release
+from ppadmm.mechanisms.limits import data_rounding, within
 from ppadmm.noise import FINENESS, Key, total_variation
-from ppadmm.privacy import accountant
-from ppadmm.privacy.calibration import Budget, largest_private
-from ppadmm.privacy.events import Approximate, Charge, Gaussian, Tally
-from ppadmm.privacy.sensitivity import MARGIN
 from ppadmm.problem.losses import Loss
 from ppadmm.problem.risk import summing
 from ppadmm.records import HoldsRecords
-from ppadmm.typing import Array
 
 STEP, ROUNDS = 16.0, 400
 ROOM = 64.0
@@ -37,12 +37,12 @@ ROOM = 64.0
 
 
 @dataclass(frozen=True)
-class State:
+class GradientState:
     """An agent between rounds."""
 
     round: int
-    own: Heard
-    theirs: tuple[Heard, ...]
+    own: SharedState
+    theirs: tuple[SharedState, ...]
 
 
 @dataclass(frozen=True)
@@ -69,41 +69,43 @@ class NoisyGradient(HoldsRecords):
         """σ of the gradient noise."""
         return {"sigma1": self.sigma}
 
-    def init(self) -> State:
+    def init(self) -> GradientState:
         """Start from θ⁰ = 0."""
         zero = np.zeros((len(self.step), self.site.risk.d))
-        heard = Heard(zero, zero)
-        return State(0, heard, (heard,) * self.site.degree)
+        heard = SharedState(zero, zero)
+        return GradientState(0, heard, (heard,) * self.site.degree)
 
-    def propose(self, state: State, desk: Desk) -> tuple[State, Release]:
+    def propose(self, state: GradientState, charged: ChargedNoise) -> tuple[GradientState, Release]:
         """Release the mixed point minus α times a noisy gradient."""
-        slope = self._noisy(state, desk) + self.weight[:, None] * state.own.value
+        slope = self._noisy(state, charged) + self.weight[:, None] * state.own.value
         value = within(self._mixed(state) - self.step[:, None] * slope, self.radius)
-        own = Heard(value, state.own.total + value)
+        own = SharedState(value, state.own.total + value)
         return replace(state, own=own), Release.everyone(value)
 
-    def resumed(self, state: State, own: Heard, spoke: Bits, spent: Bits) -> State:
+    def resumed(
+        self, state: GradientState, own: SharedState, spoke: Bits, spent: Bits
+    ) -> GradientState:
         """Take up what was released."""
         return replace(state, own=own)
 
-    def absorb(self, state: State, inbox: Mapping[int, Heard]) -> State:
+    def absorb(self, state: GradientState, inbox: Mapping[int, SharedState]) -> GradientState:
         """Take the neighbours' values."""
         theirs = tuple(inbox[j] for j in self.site.neighbours)
         return replace(state, round=state.round + 1, theirs=theirs)
 
-    def heard(self, state: State) -> Heard:
+    def heard(self, state: GradientState) -> SharedState:
         """Return the last release and the sum of all."""
         return state.own
 
-    def _noisy(self, state: State, desk: Desk) -> Array:
+    def _noisy(self, state: GradientState, charged: ChargedNoise) -> Array:
         gradient = self.site.risk.gradient(state.own.value)
         if not self.site.risk.n:
             return gradient
-        noise = desk.pay(self.charges)
+        noise = charged.charge(self.charges)
         key = Key(self.site.agent, state.round, "gradient")
         return noise.gaussian(gradient, self.sigma, FINENESS * self.sigma, key)
 
-    def _mixed(self, state: State) -> Array:
+    def _mixed(self, state: GradientState) -> Array:
         mixed = state.own.value.copy()
         for other, degree in zip(state.theirs, self.site.neighbour_degrees, strict=True):
             share = 1.0 / (1.0 + max(self.site.degree, degree))
@@ -149,8 +151,8 @@ def _charge(budget: Budget, releases: int, d: int) -> tuple[float, Charge]:
 
 def _plan(
     sizes: Sizes, budgets: Sequence[Budget], loss: Loss, rounds: int | None, eta: float | None
-) -> Plan:
-    return Plan(rounds or ROUNDS, eta or STEP)
+) -> Hyperparameters:
+    return Hyperparameters(rounds or ROUNDS, eta or STEP)
 
 
 RECIPE = Recipe(

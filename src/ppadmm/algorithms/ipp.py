@@ -16,27 +16,27 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ppadmm.accounting.calibration import Budget, spendable
+from ppadmm.accounting.events import Tally
+from ppadmm.accounting.gaussian import gdp_ratio
 from ppadmm.algorithms.admm import ADMM
-from ppadmm.algorithms.admm import State as PlainState
-from ppadmm.algorithms.base import Bits, Heard, Recipe, Reserved, Site
-from ppadmm.algorithms.defaults import Plan, Sizes, default_eta, default_rounds
+from ppadmm.algorithms.admm import ADMMState as PlainState
+from ppadmm.algorithms.base import Bits, Recipe, Reserved, SharedState, Site
+from ppadmm.algorithms.defaults import Hyperparameters, Sizes, default_eta, default_rounds
 from ppadmm.algorithms.ipp_paper import build_paper_ipp
 from ppadmm.algorithms.pp import build_pp, convexity, perturbed, perturbed_minimiser, reach
 from ppadmm.algorithms.settings import Settings
 from ppadmm.algorithms.statistics import Statistic, statistic_named
-from ppadmm.mechanisms import Desk, PerturbedMinimiser, Place, Release
-from ppadmm.mechanisms.testing import GaussianTest, PrivateTest, SparseVector
-from ppadmm.privacy.calibration import Budget, spendable
-from ppadmm.privacy.events import Tally
-from ppadmm.privacy.gaussian import gdp_ratio
+from ppadmm.arrays import Array, Rows
+from ppadmm.mechanisms import ChargedNoise, PerturbedMinimiser, Place, Release
+from ppadmm.mechanisms.threshold_tests import GaussianTest, PrivateTest, SparseVector
 from ppadmm.problem.losses import Loss
 from ppadmm.solvers import solver_named
 from ppadmm.solvers.base import Warm
-from ppadmm.typing import Array, Rows
 
 
 @dataclass(frozen=True)
-class State(PlainState):
+class IPPState(PlainState):
     """Also how many releases are left (R,) and the threshold kept for the run (R,)."""
 
     left: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -63,34 +63,34 @@ class IPP(ADMM):
         """The mechanism's noises and that of a test."""
         return {**self.mechanism.scales, "test": self.test.noise}
 
-    def init(self) -> State:
+    def init(self) -> IPPState:
         """Start from θ⁰ = 0, λ⁰ = 0 with c releases to go."""
         start = super().init()
         left = np.full(len(self.eta), self.releases)
-        return State(start.round, start.own, start.theirs, start.warm, left)
+        return IPPState(start.round, start.own, start.theirs, start.warm, left)
 
-    def propose(self, state: PlainState, desk: Desk) -> tuple[PlainState, Release]:
+    def propose(self, state: PlainState, charged: ChargedNoise) -> tuple[PlainState, Release]:
         """Test, and release where the test passes; a replicate without releases does neither."""
-        if not isinstance(state, State):
+        if not isinstance(state, IPPState):
             raise TypeError("IPP needs its own state.")
         if state.kept is None:
-            state = replace(state, kept=self.test.draw_threshold(desk, self.site.agent))
+            state = replace(state, kept=self.test.draw_threshold(charged, self.site.agent))
         rows = np.flatnonzero(state.left > 0)
-        warm, speaking = self._tested(state, rows, desk)
+        warm, speaking = self._tested(state, rows, charged)
         value = state.own.value.copy()
         if len(speaking):
-            value[speaking], warm = self._released(state, warm, speaking, desk)
+            value[speaking], warm = self._released(state, warm, speaking, charged)
         spoke = np.isin(np.arange(len(value)), speaking)
-        own = Heard(value, state.own.total + value)
+        own = SharedState(value, state.own.total + value)
         return replace(state, own=own, warm=warm, left=state.left - spoke), Release(value, spoke)
 
-    def resumed(self, state: PlainState, own: Heard, spoke: Bits, spent: Bits) -> PlainState:
+    def resumed(self, state: PlainState, own: SharedState, spoke: Bits, spent: Bits) -> PlainState:
         """Count a release that was lost as one that was made: it is paid for."""
-        if not isinstance(state, State):
+        if not isinstance(state, IPPState):
             raise TypeError("IPP needs its own state.")
         return replace(state, own=own, left=state.left - spent)
 
-    def _tested(self, state: State, rows: Rows, desk: Desk) -> tuple[Warm, Rows]:
+    def _tested(self, state: IPPState, rows: Rows, charged: ChargedNoise) -> tuple[Warm, Rows]:
         if not len(rows) or state.kept is None:
             return state.warm, rows
         part = self.mechanism.reach.admissible(self.subproblem(state)).restricted(rows)
@@ -102,15 +102,17 @@ class IPP(ADMM):
             self.mechanism.beta,
         )
         place = Place(self.site.agent, state.round)
-        passed = self.test.decide(values, state.kept[rows], rows, desk.restricted(rows), place)
+        passed = self.test.decide(values, state.kept[rows], rows, charged.restricted(rows), place)
         return state.warm.replaced(rows, warm), rows[passed]
 
-    def _released(self, state: State, warm: Warm, rows: Rows, desk: Desk) -> tuple[Array, Warm]:
+    def _released(
+        self, state: IPPState, warm: Warm, rows: Rows, charged: ChargedNoise
+    ) -> tuple[Array, Warm]:
         release, after = self.mechanism.restricted(rows).release(
             self.subproblem(state).restricted(rows),
             self.solver,
             warm.restricted(rows),
-            desk.restricted(rows),
+            charged.restricted(rows),
             Place(self.site.agent, state.round),
         )
         return release.value, warm.replaced(rows, after)
@@ -163,10 +165,10 @@ def _test(
 
 def _plan(
     sizes: Sizes, budgets: Sequence[Budget], loss: Loss, rounds: int | None, eta: float | None
-) -> Plan:
+) -> Hyperparameters:
     """Return PP-ADMM's rounds, and its η for the half of them that are spoken in."""
     rounds = rounds or default_rounds(sizes, budgets, loss)
-    return Plan(rounds, eta or default_eta(sizes, budgets, loss, max(1, rounds // 2)))
+    return Hyperparameters(rounds, eta or default_eta(sizes, budgets, loss, max(1, rounds // 2)))
 
 
 RECIPE = Recipe(

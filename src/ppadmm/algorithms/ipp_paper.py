@@ -11,23 +11,23 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ppadmm.algorithms.admm import ADMM, State
-from ppadmm.algorithms.base import Bits, Heard, Reserved, Site
+from ppadmm.accounting.calibration import Budget
+from ppadmm.accounting.events import Charge, NonPrivate
+from ppadmm.algorithms.admm import ADMM, ADMMState
+from ppadmm.algorithms.base import Bits, Reserved, SharedState, Site
 from ppadmm.algorithms.pp import convexity, paper_settings, perturbed_minimiser
 from ppadmm.algorithms.settings import Settings
-from ppadmm.mechanisms import Desk, Place, Release
+from ppadmm.arrays import Array
+from ppadmm.ledger.protocol import MemoryLedger
+from ppadmm.mechanisms import ChargedNoise, Place, Release
 from ppadmm.noise import FINENESS, Key, NoiseSource
-from ppadmm.privacy.calibration import Budget
-from ppadmm.privacy.events import Charge, NonPrivate
-from ppadmm.privacy.ledger import MemoryLedger
 from ppadmm.solvers import solver_named
-from ppadmm.typing import Array
 
 RELEASES, SVT_SHARE = 15, 0.1
 
 
 @dataclass(frozen=True)
-class PaperState(State):
+class PaperState(ADMMState):
     """Also how many releases are left, (R,)."""
 
     left: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -63,13 +63,13 @@ class PaperIPP(ADMM):
         left = np.full(len(self.eta), self.releases)
         return PaperState(start.round, start.own, start.theirs, start.warm, left)
 
-    def propose(self, state: State, desk: Desk) -> tuple[State, Release]:
+    def propose(self, state: ADMMState, charged: ChargedNoise) -> tuple[ADMMState, Release]:
         """Make a noisy candidate, then test that same candidate."""
         if not isinstance(state, PaperState):
             raise TypeError("PaperIPP needs its own state.")
-        noise = desk.pay([self._charge] * len(self.eta))
+        noise = charged.charge([self._charge] * len(self.eta))
         place = Place(self.site.agent, state.round)
-        free = Desk(tuple(_Unbooked() for _ in self.eta), noise)
+        free = ChargedNoise(tuple(_Unbooked() for _ in self.eta), noise)
         candidate, warm = self.mechanism.release(
             self.subproblem(state), self.solver, state.warm, free, place
         )
@@ -77,10 +77,10 @@ class PaperIPP(ADMM):
         gain = risk.clipped_value(own, self.clip) - risk.clipped_value(candidate.value, self.clip)
         spoke = (state.left > 0) & (self._noisy(gain, place, noise) >= 0.0)
         value = np.where(spoke[:, None], candidate.value, own)
-        kept = Heard(value, state.own.total + value)
+        kept = SharedState(value, state.own.total + value)
         return replace(state, own=kept, warm=warm, left=state.left - spoke), Release(value, spoke)
 
-    def resumed(self, state: State, own: Heard, spoke: Bits, spent: Bits) -> State:
+    def resumed(self, state: ADMMState, own: SharedState, spoke: Bits, spent: Bits) -> ADMMState:
         """Count what was released."""
         if not isinstance(state, PaperState):
             raise TypeError("PaperIPP needs its own state.")

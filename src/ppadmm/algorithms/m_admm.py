@@ -13,7 +13,7 @@ from ppadmm.algorithms.admm import ADMM, bind
 from ppadmm.algorithms.base import Recipe, Site
 from ppadmm.algorithms.gamma import NOT_PRIVATE, SOURCE, gamma_mechanism, gamma_plan
 from ppadmm.algorithms.settings import Settings
-from ppadmm.typing import Array
+from ppadmm.arrays import Array
 
 GROWTH, CAP = 1.02, 2.0
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
+from ppadmm.accounting.calibration import Budget
 from ppadmm.algorithms.admm import ADMM, bind
 from ppadmm.algorithms.base import Recipe, Site
-from ppadmm.algorithms.defaults import Plan, Sizes
+from ppadmm.algorithms.defaults import Hyperparameters, Sizes
 from ppadmm.algorithms.settings import Settings
 from ppadmm.mechanisms import ExactMinimiser, FreeMinimiser
-from ppadmm.privacy.calibration import Budget
 from ppadmm.problem.losses import Loss
 
 ETA, ROUNDS = 5e-4, 100
@@ -22,8 +22,8 @@ def build_non_private(site: Site, settings: Settings) -> ADMM:
 
 def _plan(
     sizes: Sizes, budgets: Sequence[Budget], loss: Loss, rounds: int | None, eta: float | None
-) -> Plan:
-    return Plan(rounds or ROUNDS, eta or ETA)
+) -> Hyperparameters:
+    return Hyperparameters(rounds or ROUNDS, eta or ETA)
 
 
 RECIPE = Recipe(

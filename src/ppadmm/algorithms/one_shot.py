@@ -12,13 +12,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ppadmm.algorithms.admm import ADMM, State
+from ppadmm.accounting.calibration import Budget
+from ppadmm.algorithms.admm import ADMM, ADMMState
 from ppadmm.algorithms.base import Recipe, Site
-from ppadmm.algorithms.defaults import POWER, Plan, Sizes, remaining_noise, smallest_mu, usable
+from ppadmm.algorithms.defaults import (
+    POWER,
+    Hyperparameters,
+    Sizes,
+    remaining_noise,
+    smallest_mu,
+    usable,
+)
 from ppadmm.algorithms.pp import perturbed_minimiser
 from ppadmm.algorithms.settings import Settings
 from ppadmm.errors import InputError
-from ppadmm.privacy.calibration import Budget
 from ppadmm.problem.losses import Loss
 from ppadmm.problem.risk import Subproblem
 from ppadmm.solvers import solver_named
@@ -30,7 +37,7 @@ RATE = 0.35
 class OneShot(ADMM):
     """A single round that listens to nobody."""
 
-    def subproblem(self, state: State) -> Subproblem:
+    def subproblem(self, state: ADMMState) -> Subproblem:
         """Return F = f + (μ/2)‖θ‖²."""
         return Subproblem(self.site.risk, self.weight, np.zeros_like(state.own.value))
 
@@ -55,7 +62,7 @@ def build_one_shot(site: Site, settings: Settings) -> OneShot:
 
 def _plan(
     sizes: Sizes, budgets: Sequence[Budget], loss: Loss, rounds: int | None, eta: float | None
-) -> Plan:
+) -> Hyperparameters:
     """Return λ̂ = N·μ with μ = RATE·(√d·σ̄)^POWER, and twice what the budget needs at least."""
     budgets = usable(sizes, budgets, loss, rounds=1)
     noise = remaining_noise(sizes, budgets, loss.lipschitz)
@@ -63,7 +70,7 @@ def _plan(
     pairs = set(zip(sizes.records, budgets, strict=True))
     needed = [smallest_mu(b, n, loss, sizes.features, releases=1) for n, b in pairs]
     least = 2.0 * max(mu for mu in [0.0, *needed] if mu < math.inf)
-    return Plan(1, 1.0, sizes.agents * max(wanted, least))
+    return Hyperparameters(1, 1.0, sizes.agents * max(wanted, least))
 
 
 RECIPE = Recipe(

@@ -12,25 +12,25 @@ from dataclasses import replace
 
 import numpy as np
 
-from ppadmm.algorithms.admm import ADMM, bind
-from ppadmm.algorithms.base import Recipe, Site
-from ppadmm.algorithms.defaults import gaussian_plan
-from ppadmm.algorithms.settings import Settings
-from ppadmm.errors import InfeasibleError, InputError
-from ppadmm.mechanisms import FreeMinimiser, Mechanism, PerturbedMinimiser
-from ppadmm.mechanisms.reach import Reach, public_radius
-from ppadmm.privacy.calibration import (
+from ppadmm.accounting.calibration import (
     NOTHING,
     Budget,
     Noise,
-    Step,
+    StepConstants,
     calibrate,
     largest_kappa,
     with_noise,
 )
-from ppadmm.privacy.events import Tally
-from ppadmm.privacy.sensitivity import perturbed_step
-from ppadmm.typing import Array
+from ppadmm.accounting.events import Tally
+from ppadmm.accounting.sensitivity import perturbed_step
+from ppadmm.algorithms.admm import ADMM, bind
+from ppadmm.algorithms.base import Recipe, Site
+from ppadmm.algorithms.defaults import gaussian_plan
+from ppadmm.algorithms.settings import Settings
+from ppadmm.arrays import Array
+from ppadmm.errors import InfeasibleError, InputError
+from ppadmm.mechanisms import FreeMinimiser, Mechanism, PerturbedMinimiser
+from ppadmm.mechanisms.limits import Reach, public_radius
 
 
 def build_pp(site: Site, settings: Settings) -> ADMM:
@@ -95,7 +95,7 @@ def reach(site: Site, settings: Settings, mu: Array, most: Array | None = None) 
     return Reach(risk.loss, risk.d, risk.n, mu, settings.beta, radius(site, settings, most))
 
 
-def perturbed(site: Site, settings: Settings, mu: float) -> Step:
+def perturbed(site: Site, settings: Settings, mu: float) -> StepConstants:
     """Return the public constants of one perturbed step."""
     loss = site.risk.loss
     return perturbed_step(

@@ -12,19 +12,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ppadmm.algorithms.admm import ADMM, State, bind
-from ppadmm.algorithms.base import Bits, Heard, Recipe, Reserved, Site
+from ppadmm.algorithms.admm import ADMM, ADMMState, bind
+from ppadmm.algorithms.base import Bits, Recipe, Reserved, SharedState, Site
 from ppadmm.algorithms.gamma import NOT_PRIVATE, SOURCE, gamma_mechanism, gamma_plan
 from ppadmm.algorithms.settings import Settings
-from ppadmm.mechanisms import Desk, Release
-from ppadmm.typing import Array
+from ppadmm.arrays import Array
+from ppadmm.mechanisms import ChargedNoise, Release
 
 GAMMA = 0.4
 """γ in units of η."""
 
 
 @dataclass(frozen=True)
-class RecyclingState(State):
+class RecyclingState(ADMMState):
     """Also what was said in the round before the last: own and the sum of theirs, (R, d)."""
 
     earlier: tuple[Array, ...] = ()
@@ -45,18 +45,18 @@ class RADMM(ADMM):
         earlier = (start.own.value, start.theirs.value)
         return RecyclingState(start.round, start.own, start.theirs, start.warm, earlier)
 
-    def propose(self, state: State, desk: Desk) -> tuple[State, Release]:
+    def propose(self, state: ADMMState, charged: ChargedNoise) -> tuple[ADMMState, Release]:
         """Solve in even rounds, recycle in odd ones."""
         if not isinstance(state, RecyclingState):
             raise TypeError("RADMM needs its own state.")
         before = (state.own.value, state.theirs.value)
         if state.round % 2 == 0:
-            return super().propose(replace(state, earlier=before), desk)
+            return super().propose(replace(state, earlier=before), charged)
         value = self._recycled(state)
-        own = Heard(value, state.own.total)
+        own = SharedState(value, state.own.total)
         return replace(state, own=own, earlier=before), Release.everyone(value)
 
-    def resumed(self, state: State, own: Heard, spoke: Bits, spent: Bits) -> State:
+    def resumed(self, state: ADMMState, own: SharedState, spoke: Bits, spent: Bits) -> ADMMState:
         """Also remember what everyone said before."""
         before = (state.own.value, state.theirs.value)
         return replace(state, own=own, earlier=before)  # type: ignore[call-arg]

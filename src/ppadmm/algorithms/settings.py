@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ppadmm import checks
+from ppadmm.accounting.calibration import Budget
+from ppadmm.accounting.sensitivity import ADJACENCIES
 from ppadmm.algorithms.statistics import STATISTICS
-from ppadmm.privacy.calibration import Budget
-from ppadmm.privacy.sensitivity import ADJACENCIES
-from ppadmm.typing import Array
+from ppadmm.arrays import Array
 
 CALIBRATIONS = ("proven", "paper")
 MAX_ROUNDS = 100_000

@@ -13,13 +13,13 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from ppadmm.mechanisms.reach import Reach, data_rounding
-from ppadmm.privacy.calibration import Step
-from ppadmm.privacy.sensitivity import MARGIN, UNIT_ROUNDOFF
+from ppadmm.accounting.calibration import StepConstants
+from ppadmm.accounting.sensitivity import MARGIN, UNIT_ROUNDOFF
+from ppadmm.arrays import Array
+from ppadmm.mechanisms.limits import Reach, data_rounding
 from ppadmm.problem.risk import Subproblem, accumulated, summing
 from ppadmm.registry import Registry
 from ppadmm.solvers.base import Solver, Warm
-from ppadmm.typing import Array
 
 
 class Statistic(Protocol):
@@ -29,7 +29,7 @@ class Statistic(Protocol):
     def name(self) -> str:
         """The name a user types."""
 
-    def sensitivity(self, step: Step, reach: Reach) -> Array:
+    def sensitivity(self, step: StepConstants, reach: Reach) -> Array:
         """Return Δ, (R,), with room for rounding wherever values may lie."""
 
     def unit(self, sigma1: Array, mu: Array, d: int) -> Array:
@@ -50,7 +50,7 @@ class GradientNorm:
 
     name: ClassVar[str] = "gradient"
 
-    def sensitivity(self, step: Step, reach: Reach) -> Array:
+    def sensitivity(self, step: StepConstants, reach: Reach) -> Array:
         """Δ = s, and twice the rounding of ∇F and of its norm."""
         loss, d = reach.loss, reach.parameters
         summed = loss.lipschitz * summing(reach.n, loss.span)
@@ -81,7 +81,7 @@ class Movement:
 
     name: ClassVar[str] = "movement"
 
-    def sensitivity(self, step: Step, reach: Reach) -> Array:
+    def sensitivity(self, step: StepConstants, reach: Reach) -> Array:
         """Δ = s/μ + 2β/μ, and twice the rounding of a norm."""
         longest = (_steepest(reach) + reach.beta) / reach.mu
         error = accumulated(reach.parameters + 4) * longest
@@ -111,7 +111,7 @@ class LossDecrease:
     clip: float = 2.0
     name: ClassVar[str] = "loss"
 
-    def sensitivity(self, step: Step, reach: Reach) -> Array:
+    def sensitivity(self, step: StepConstants, reach: Reach) -> Array:
         """Add the record's own term at both points, the candidate's move and the rounding."""
         G = reach.loss.lipschitz
         record = self.clip * step.sensitivity / G

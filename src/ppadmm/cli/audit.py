@@ -44,9 +44,9 @@ def audit(
     Example: ppadmm audit --algorithm pp,ipp
     """
     from ppadmm import checks
-    from ppadmm.experiments.audit import RUNS, SECURE_RUNS, audits
-    from ppadmm.experiments.games import GAMES
-    from ppadmm.reports.audit import audit_text
+    from ppadmm.auditing.audit import RUNS, SECURE_RUNS, audits
+    from ppadmm.auditing.games import GAMES
+    from ppadmm.auditing.text import audit_text
 
     if membership:
         _membership(algorithm, epsilon, delta, runs, seed, secure, as_json)
@@ -78,9 +78,9 @@ def _membership(
     secure: bool,
     as_json: bool,
 ) -> None:
-    from ppadmm.experiments.membership import MODELS
-    from ppadmm.experiments.membership import membership as attack
-    from ppadmm.reports.audit import membership_text
+    from ppadmm.auditing.membership import MODELS
+    from ppadmm.auditing.membership import membership as attack
+    from ppadmm.auditing.text import membership_text
 
     names = ["pp"] if algorithm == "all" else algorithm.split(",")
     models = MODELS if runs is None else runs

@@ -13,7 +13,7 @@ from ppadmm.cli.common import Json, show
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    from ppadmm.privacy.certificate import Verdict
+    from ppadmm.statements.certificate import Verdict
 
 key_app = typer.Typer(
     name="key",
@@ -45,7 +45,7 @@ def new(
 
     Example: ppadmm key new hospital.key --passphrase
     """
-    from ppadmm.privacy.keys import new_key
+    from ppadmm.statements.keys import new_key
 
     secret = _told(passphrase_file)
     if secret is None and passphrase:
@@ -64,7 +64,7 @@ def new(
 
 def _told(file: Path | None) -> bytes | None:
     """Return a passphrase from a file or from the environment."""
-    from ppadmm.privacy.keys import read_passphrase
+    from ppadmm.statements.keys import read_passphrase
 
     if file is not None:
         return read_passphrase(file)
@@ -79,7 +79,7 @@ def _asked(question: str, twice: bool = False) -> bytes:
 
 def _opened(file: Path, passphrase_file: Path | None) -> "Ed25519PrivateKey":
     """Read a private key; where nobody told its passphrase, ask whoever is at the terminal."""
-    from ppadmm.privacy.keys import is_encrypted, read_key
+    from ppadmm.statements.keys import is_encrypted, read_key
 
     secret = _told(passphrase_file)
     if secret is None and is_encrypted(file) and sys.stdin.isatty():
@@ -108,11 +108,11 @@ def certify(
 
     Example: ppadmm certify runs/first --key hospital.key --peer bank.key.pub
     """
-    from ppadmm.privacy.keys import public_key_named
-    from ppadmm.reports.certificate import certify_run
+    from ppadmm.peers.certified import certify_folder
+    from ppadmm.statements.keys import public_key_named
 
     peers = [public_key_named(each) for each in peer or []]
-    path = certify_run(run, _opened(key, passphrase_file), name or "", peers, out)
+    path = certify_folder(run, _opened(key, passphrase_file), name or "", peers, out)
     show({"certificate": str(path)} if as_json else f"Certificate: {path}")
 
 
@@ -146,11 +146,12 @@ def verify(
 
     Example: ppadmm verify hospital.json bank.json --trust hospital.key.pub --trust bank.key.pub
     """
-    from ppadmm.privacy.keys import public_key_named
-    from ppadmm.reports.certificate import verdicts_text, verified
+    from ppadmm.peers.certified import verify_certificates
+    from ppadmm.runs.certificates import verdicts_text
+    from ppadmm.statements.keys import public_key_named
 
     trusted = [public_key_named(each) for each in trust or []]
-    verdicts = verified(certificates, trusted, ledger, run, agreement)
+    verdicts = verify_certificates(certificates, trusted, ledger, run, agreement)
     if as_json:
         show({"certificates": [_plain(verdict) for verdict in verdicts]})
         return
@@ -158,7 +159,7 @@ def verify(
 
 
 def _plain(verdict: "Verdict") -> dict[str, Any]:
-    from ppadmm.privacy.certificate import NOT_PROVEN
+    from ppadmm.statements.certificate import NOT_PROVEN
 
     statement = verdict.statement
     return {

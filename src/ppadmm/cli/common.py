@@ -14,8 +14,8 @@ import typer
 from ppadmm.errors import InputError, PpadmmError
 
 if TYPE_CHECKING:
-    from ppadmm.experiments.booked import Booking
-    from ppadmm.experiments.sweep import Runner
+    from ppadmm.runs.ledger_session import LedgerOptions
+    from ppadmm.studies.sweep import Runner
 
 Jobs = Annotated[
     int | None,
@@ -106,12 +106,12 @@ def agents_or_column(agents: int | None, partition: str | None) -> None:
         )
 
 
-def booking_of(ledger: Path | None, dataset: str | None, resume: bool) -> "Booking | None":
+def booking_of(ledger: Path | None, dataset: str | None, resume: bool) -> "LedgerOptions | None":
     """Return which ledger to charge, None without one."""
-    from ppadmm.experiments.booked import Booking
+    from ppadmm.runs.ledger_session import LedgerOptions
 
     if ledger is not None:
-        return Booking(ledger, dataset, resume)
+        return LedgerOptions(ledger, dataset, resume)
     if dataset is not None or resume:
         raise InputError("--dataset and --resume say how to use a ledger; give --ledger, too.")
     return None
@@ -122,7 +122,7 @@ def sweep_runner(engine: str, jobs: int | None, address: str | None) -> "Runner 
     from functools import partial
 
     from ppadmm import checks
-    from ppadmm.engines import cluster
+    from ppadmm.engines.ray import tasks
 
     checks.one_of("engine", engine, ("pool", "ray"))
     if jobs is not None:
@@ -130,8 +130,8 @@ def sweep_runner(engine: str, jobs: int | None, address: str | None) -> "Runner 
     if engine == "pool":
         no_address(address)
         return None
-    cluster.imported(local=address is None)
-    return partial(cluster.run, address=address, jobs=jobs)
+    tasks.imported(local=address is None)
+    return partial(tasks.run, address=address, jobs=jobs)
 
 
 def no_address(address: str | None) -> None:
@@ -149,7 +149,7 @@ def size(name: str, text: str) -> int:
     return int(float(number) * (1024 if binary else 1000) ** " KMGT".index(prefix or " "))
 
 
-def kept_by(booking: "Booking | None") -> str:
+def kept_by(booking: "LedgerOptions | None") -> str:
     """Return what Ctrl-C leaves of a run: with a ledger, all that was charged and released."""
     if booking is None:
         return "nothing was written"

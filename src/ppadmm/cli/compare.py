@@ -64,9 +64,9 @@ def compare(
     Example: ppadmm compare adult --algorithms pp,ipp,gradient --epsilons 0.5,1,2 --seeds 20
     """
     from ppadmm.algorithms import ALGORITHMS
-    from ppadmm.experiments.compare import Grid
-    from ppadmm.experiments.compare import compare as run
-    from ppadmm.reports.tables import comparison
+    from ppadmm.studies.compare import Grid
+    from ppadmm.studies.compare import compare as run
+    from ppadmm.studies.compare_text import comparison
 
     agents_or_column(agents, partition)
     names = tuple(ALGORITHMS) if algorithms == "all" else tuple(algorithms.split(","))

@@ -9,7 +9,7 @@ from ppadmm.cli.app import app
 from ppadmm.cli.common import Json, interruptible, show
 
 if TYPE_CHECKING:
-    from ppadmm.data import Source
+    from ppadmm.datasets import DataSource
 
 group = typer.Typer(
     name="data",
@@ -34,7 +34,7 @@ def list_(
 
     Example: ppadmm data list --data-dir ~/data
     """
-    from ppadmm.data import SOURCES, data_folder
+    from ppadmm.datasets import SOURCES, data_folder
 
     folder = data_folder(data_dir)
     rows = [_facts(source, folder) for source in SOURCES.values()]
@@ -61,7 +61,7 @@ def fetch(
     Example: ppadmm data fetch adult --data-dir ~/data
     """
     from ppadmm import checks
-    from ppadmm.data import SOURCES, data_folder
+    from ppadmm.datasets import SOURCES, data_folder
     from ppadmm.errors import InputError
 
     source = SOURCES[checks.one_of("data set", name, SOURCES)]
@@ -83,7 +83,7 @@ def _say(name: str, written: list[str], as_json: bool, text: str) -> None:
 
 
 def _download(name: str, folder: Path, url: str | None, as_json: bool) -> None:
-    from ppadmm.data.fetch import ADULT_URL, fetch_adult
+    from ppadmm.datasets.download import ADULT_URL, fetch_adult
 
     files = [str(file) for file in fetch_adult(folder, url or ADULT_URL)]
     lines = [f"{file}: written, SHA-256 as expected." for file in files]
@@ -93,7 +93,7 @@ def _download(name: str, folder: Path, url: str | None, as_json: bool) -> None:
     _say(name, files, as_json, "\n".join(lines))
 
 
-def _explain(source: "Source", folder: Path, as_json: bool) -> None:
+def _explain(source: "DataSource", folder: Path, as_json: bool) -> None:
     """Print what a person has to do; that the data is not here is an error all the same."""
     from ppadmm.errors import DataError
 
@@ -107,7 +107,7 @@ def _explain(source: "Source", folder: Path, as_json: bool) -> None:
     )
 
 
-def _facts(source: "Source", folder: Path | None) -> dict[str, Any]:
+def _facts(source: "DataSource", folder: Path | None) -> dict[str, Any]:
     return {
         "name": source.name,
         "present": source.present(folder),

@@ -23,8 +23,8 @@ def doctor(
 
     Example: ppadmm doctor --json
     """
-    from ppadmm.experiments.doctor import examine
-    from ppadmm.reports.doctor import doctor_text
+    from ppadmm.cli.doctor_text import doctor_text
+    from ppadmm.doctor import examine
 
     found = examine(data_dir)
     show(found.to_dict() if as_json else doctor_text(found))

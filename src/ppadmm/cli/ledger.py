@@ -29,9 +29,9 @@ def new(
 
     Example: ppadmm ledger new hospital.ledger --owner "St Mary's Hospital"
     """
-    from ppadmm.privacy.sqlite_ledger import SqliteLedger
+    from ppadmm.ledger.owner import OwnerLedger
 
-    with SqliteLedger.create(file, owner) as ledger:
+    with OwnerLedger.create(file, owner) as ledger:
         made, head = ledger.books.ledger, ledger.head.hash
         plain = {"file": str(file), "ledger": made, "owner": owner, "head": head}
         show(plain if as_json else f"{file}: ledger {made} of {owner}. Head: {head}")
@@ -70,11 +70,11 @@ def grant(
 
     Example: ppadmm ledger grant hospital.ledger patients --epsilon 3 --by "Data protection officer"
     """
-    from ppadmm.privacy import Budget
-    from ppadmm.privacy.protection import Protection
-    from ppadmm.privacy.sqlite_ledger import SqliteLedger
+    from ppadmm.accounting import Budget
+    from ppadmm.accounting.protection import Protection
+    from ppadmm.ledger.owner import OwnerLedger
 
-    with SqliteLedger.open(file) as ledger:
+    with OwnerLedger.open(file) as ledger:
         ledger.grant(dataset, Budget(epsilon, delta), by, note, rule, Protection(adjacency))
         spent = ledger.spent(dataset)
         if as_json:
@@ -93,8 +93,8 @@ def show_ledger(file: File, as_json: Json = False) -> None:
 
     Example: ppadmm ledger show hospital.ledger
     """
-    from ppadmm.privacy.chain import read_rows, verify
-    from ppadmm.reports.ledger import ledger_dict, ledger_text
+    from ppadmm.ledger.chain import read_rows, verify
+    from ppadmm.ledger.text import ledger_dict, ledger_text
 
     books, head = verify(read_rows(file))
     found = ledger_dict(books, head)
@@ -119,7 +119,7 @@ def verify_ledger(
 
     Example: ppadmm ledger verify hospital.ledger --certificate runs/first/certificate.json
     """
-    from ppadmm.privacy.chain import read_rows, verify
+    from ppadmm.ledger.chain import read_rows, verify
 
     rows = read_rows(file)
     heads: list[str | None] = [head] if head else []
@@ -150,9 +150,9 @@ def abandon(
 
     Example: ppadmm ledger abandon hospital.ledger 3f0c9a1e --note "the machine is gone"
     """
-    from ppadmm.privacy.sqlite_ledger import SqliteLedger
+    from ppadmm.ledger.owner import OwnerLedger
 
-    with SqliteLedger.open(file) as ledger:
+    with OwnerLedger.open(file) as ledger:
         ledger.abandon(run, note)
         back = ledger.books.runs[run].given_back
         if as_json:
@@ -163,7 +163,7 @@ def abandon(
 
 def _head_in(certificate: Path) -> str:
     from ppadmm.errors import CertificateError
-    from ppadmm.privacy.certificate import read_certificate
+    from ppadmm.statements.certificate import read_certificate
 
     ledger = read_certificate(certificate.read_bytes())["statement"]["booked"]
     if ledger is None:

@@ -52,8 +52,8 @@ def new(
 
     Example: ppadmm peer new hospital-a --agent 0 --endpoint hospital-a.example.org:7447
     """
-    from ppadmm.engines.peer_file import template
-    from ppadmm.engines.pki.enrolment import Keys
+    from ppadmm.peers.pki.enrolment import Keys
+    from ppadmm.peers.settings import template
 
     text = template(name, agent, endpoint)
     place = folder or Path(name)
@@ -86,8 +86,8 @@ def request(
     """
     from cryptography.hazmat.primitives.serialization import Encoding
 
-    from ppadmm.engines.peer_file import PeerFile
-    from ppadmm.engines.pki import certificates, enrolment
+    from ppadmm.peers.pki import certificates, enrolment
+    from ppadmm.peers.settings import PeerFile
 
     peer = PeerFile.load(file)
     asked = enrolment.request(peer.keys, peer.name, peer.hosts)
@@ -116,9 +116,9 @@ def approve(
 
     Example: ppadmm peer approve hospital-a.request.pem --ca ca
     """
-    from ppadmm.engines.pki import certificates, enrolment
-    from ppadmm.engines.pki.authority import Authority
-    from ppadmm.engines.pki.names import agent_name
+    from ppadmm.peers.pki import certificates, enrolment
+    from ppadmm.peers.pki.authority import Authority
+    from ppadmm.peers.pki.names import agent_name
 
     asked = enrolment.read_request(file)
     name = certificates.common_name(asked)
@@ -156,8 +156,8 @@ def join(
 
     Example: ppadmm peer join hospital-a/peer.toml hospital-a.reply.pem
     """
-    from ppadmm.engines.peer_file import PeerFile
-    from ppadmm.engines.pki import certificates, enrolment
+    from ppadmm.peers.pki import certificates, enrolment
+    from ppadmm.peers.settings import PeerFile
 
     peer = PeerFile.load(file)
     given = certificates.read_certificates(reply)
@@ -189,8 +189,8 @@ def new_authority(
 
     Example: ppadmm peer ca new "stroke study"
     """
-    from ppadmm.engines.pki import certificates
-    from ppadmm.engines.pki.authority import Authority
+    from ppadmm.peers.pki import certificates
+    from ppadmm.peers.pki.authority import Authority
 
     authority = Authority(folder)
     authority.make(name, days)
@@ -215,7 +215,7 @@ def revoke(
 
     Example: ppadmm peer ca revoke hospital-a --reason "laptop stolen"
     """
-    from ppadmm.engines.pki.authority import Authority
+    from ppadmm.peers.pki.authority import Authority
 
     authority = Authority(folder)
     found = authority.revoke(name, reason)
@@ -242,8 +242,8 @@ def _compare(
     quiet: bool = False,
 ) -> None:
     """Go on only if the fingerprint was compared with its owner."""
-    from ppadmm.engines.pki import certificates
     from ppadmm.errors import InputError
+    from ppadmm.peers.pki import certificates
 
     mine = certificates.fingerprint(thing)
     if not quiet:

@@ -11,10 +11,10 @@ from ppadmm.cli.peer import PeerPath, group, quoted, refuse_existing
 from ppadmm.errors import DataError, InputError
 
 if TYPE_CHECKING:
-    from ppadmm.agreement import Agreement
-    from ppadmm.engines.agreement_file import Card
-    from ppadmm.engines.peer_file import PeerFile
-    from ppadmm.experiments.site import Party, Records
+    from ppadmm.peers.agreement import Agreement
+    from ppadmm.peers.agreement_file import Card
+    from ppadmm.peers.settings import PeerFile
+    from ppadmm.peers.site import Participant, SiteRecords
 
 
 @group.command()
@@ -34,10 +34,10 @@ def card(
 
     Example: ppadmm peer card hospital-a/peer.toml --epsilon 1
     """
-    from ppadmm.agreement import Party
-    from ppadmm.engines.agreement_file import Card
-    from ppadmm.engines.peer_file import PeerFile
-    from ppadmm.reports.files import write_json
+    from ppadmm.peers.agreement import Party
+    from ppadmm.peers.agreement_file import Card
+    from ppadmm.peers.settings import PeerFile
+    from ppadmm.runs.folder import write_json
 
     peer = PeerFile.load(file)
     records = peer_records(peer)
@@ -97,7 +97,7 @@ def agree(
 
     Example: ppadmm peer agree *.card.json --graph ring
     """
-    from ppadmm.engines.agreement_file import Card, save_agreement
+    from ppadmm.peers.agreement_file import Card, save_agreement
 
     refuse_existing(out)
     order = _in_order([Card.load(path) for path in cards])
@@ -127,9 +127,9 @@ def sign(
 
     Example: ppadmm peer sign hospital-a/peer.toml
     """
-    from ppadmm.engines.agreement_file import save_signature
-    from ppadmm.engines.peer_file import PeerFile
-    from ppadmm.engines.pki.key_files import read_signing_key
+    from ppadmm.peers.agreement_file import save_signature
+    from ppadmm.peers.pki.key_files import read_signing_key
+    from ppadmm.peers.settings import PeerFile
 
     peer = PeerFile.load(file)
     terms = peer.terms()
@@ -156,9 +156,9 @@ def sign(
     show(f"{place}: signed {terms.digest[:12]}…. Next: ppadmm peer check {quoted(file)}")
 
 
-def peer_records(peer: "PeerFile") -> "Records":
+def peer_records(peer: "PeerFile") -> "SiteRecords":
     """Read a site's records and schema, as its file says."""
-    from ppadmm.experiments.site import read_records
+    from ppadmm.peers.site import read_records
 
     if not peer.schema:
         raise InputError("peer.toml names no schema; give schema = …")
@@ -172,11 +172,11 @@ def peer_records(peer: "PeerFile") -> "Records":
     return read_records(peer.folder / peer.data if peer.data else None, place, memory)
 
 
-def peer_party(peer: "PeerFile", terms: "Agreement", seed: int | None = None) -> "Party":
+def peer_party(peer: "PeerFile", terms: "Agreement", seed: int | None = None) -> "Participant":
     """Return a site's part in an agreement, after a look at every entry that concerns it."""
-    from ppadmm.experiments.site import Party
+    from ppadmm.peers.site import Participant
 
-    party = Party(terms, peer.agent, peer_records(peer), seed)
+    party = Participant(terms, peer.agent, peer_records(peer), seed)
     listed = terms.parties[peer.agent]
     if listed.name != peer.name:
         raise InputError(f"Agent {peer.agent} of the agreement is {listed.name!r}, not this site.")
@@ -218,11 +218,11 @@ def _draft(
     """Choose what was left open from public sizes, by the same rule as `ppadmm train`."""
     import secrets
 
-    from ppadmm.agreement import Agreement
+    from ppadmm.accounting import Budget
     from ppadmm.algorithms import recipe_named
-    from ppadmm.experiments.scene import choose
-    from ppadmm.privacy import Budget
+    from ppadmm.peers.agreement import Agreement
     from ppadmm.problem import graph_from, loss_for
+    from ppadmm.runs.federation import choose
 
     if recipe_named(given["algorithm"]).pooled:
         raise InputError(f"{given['algorithm']!r} pools all records; peers keep theirs.")

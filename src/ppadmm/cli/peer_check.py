@@ -11,9 +11,9 @@ from ppadmm.cli.peer_agree import peer_party
 from ppadmm.errors import InputError, PpadmmError
 
 if TYPE_CHECKING:
-    from ppadmm.agreement import Agreement
-    from ppadmm.engines.peer_check import Found
-    from ppadmm.engines.peer_file import PeerFile
+    from ppadmm.peers.agreement import Agreement
+    from ppadmm.peers.check import CheckResult
+    from ppadmm.peers.settings import PeerFile
 
 
 class ProblemsError(PpadmmError):
@@ -38,7 +38,7 @@ def check(
     Example: ppadmm peer check hospital-a/peer.toml
     """
     from ppadmm import checks
-    from ppadmm.engines.peer_file import PeerFile
+    from ppadmm.peers.settings import PeerFile
 
     with interruptible():
         rows = _look(PeerFile.load(file), checks.positive("seconds", seconds))
@@ -53,11 +53,11 @@ def check(
         show(f"All is well. Next: ppadmm peer run {quoted(file)}")
 
 
-def _look(peer: "PeerFile", seconds: float) -> "list[Found]":
-    from ppadmm.engines.agreement_file import load_signature
-    from ppadmm.engines.peer_check import Check, Found, looked_at
-    from ppadmm.engines.pki.key_files import read_signing_key
-    from ppadmm.engines.zenoh_transport import ZenohTransport
+def _look(peer: "PeerFile", seconds: float) -> "list[CheckResult]":
+    from ppadmm.peers.agreement_file import load_signature
+    from ppadmm.peers.check import Check, CheckResult, looked_at
+    from ppadmm.peers.pki.key_files import read_signing_key
+    from ppadmm.peers.zenoh.transport import ZenohTransport
 
     rows = [
         looked_at(f"certificate and keys{_certified(peer)}", peer.credentials),
@@ -84,12 +84,12 @@ def _look(peer: "PeerFile", seconds: float) -> "list[Found]":
     try:
         return rows + visit(seconds)
     except InputError as error:
-        return [*rows, Found("port", str(error))]
+        return [*rows, CheckResult("port", str(error))]
 
 
 def _certified(peer: "PeerFile") -> str:
     """Return until when the certificate is valid and whose it is, if it can be read."""
-    from ppadmm.engines.pki.certificates import fingerprint, read_certificates
+    from ppadmm.peers.pki.certificates import fingerprint, read_certificates
 
     try:
         own, root = (
@@ -102,16 +102,16 @@ def _certified(peer: "PeerFile") -> str:
 
 
 def _signature(peer: "PeerFile", terms: "Agreement") -> None:
-    from ppadmm.engines.agreement_file import load_signature
+    from ppadmm.peers.agreement_file import load_signature
 
     load_signature(peer.folder / peer.signature, terms, peer.agent)
 
 
 def _ledger(peer: "PeerFile", terms: "Agreement") -> None:
     """Refuse a ledger that does not hold, or that leaves no room for this run."""
-    from ppadmm.privacy.accounts import cost, mixed, refusal
-    from ppadmm.privacy.chain import read_rows, verify
-    from ppadmm.privacy.protection import Protection
+    from ppadmm.accounting.protection import Protection
+    from ppadmm.ledger.balance import cost, mixed, refusal
+    from ppadmm.ledger.chain import read_rows, verify
 
     if not peer.ledger:
         raise InputError("peer.toml names no ledger; make one with `ppadmm ledger new`")
@@ -136,7 +136,7 @@ def _no_link(peer: "PeerFile", terms: "Agreement", j: int) -> str:
 
     One that dials this site need not be open to it; but if it is, its certificate shows.
     """
-    from ppadmm.engines.peer_check import START, probe
+    from ppadmm.peers.check import START, probe
 
     link = next(each for each in peer.links(terms) if each.agent == j)
     if link.via:

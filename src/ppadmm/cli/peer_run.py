@@ -15,11 +15,11 @@ from ppadmm.cli.peer_agree import peer_party
 from ppadmm.errors import PpadmmError, UnfinishedError
 
 if TYPE_CHECKING:
-    from ppadmm.agreement import Agreement
-    from ppadmm.engines.peer import Peer
-    from ppadmm.engines.peer_file import PeerFile
-    from ppadmm.engines.zenoh_router import Router
-    from ppadmm.experiments.peering import Setting, SiteResult
+    from ppadmm.peers.agreement import Agreement
+    from ppadmm.peers.peer import Peer
+    from ppadmm.peers.settings import PeerFile
+    from ppadmm.peers.taking_part import SiteResult, SiteSettings
+    from ppadmm.peers.zenoh.router import Router
 
 
 class EndedEarlyError(PpadmmError):
@@ -67,27 +67,27 @@ def run(
 
     Example: ppadmm peer run hospital-a/peer.toml
     """
-    from ppadmm.engines.peer_outcome import Pace
-    from ppadmm.engines.peer_view import Teller
-    from ppadmm.engines.zenoh_log import ZenohLog
-    from ppadmm.engines.zenoh_transport import ZenohTransport
-    from ppadmm.experiments.peering import take_part
-    from ppadmm.reports.files import require_new
-    from ppadmm.reports.peer import write_site_run
+    from ppadmm.peers.outcome import RetrySchedule
+    from ppadmm.peers.results import write_site_run
+    from ppadmm.peers.status import EventLog
+    from ppadmm.peers.taking_part import take_part
+    from ppadmm.peers.zenoh.log import ZenohLog
+    from ppadmm.peers.zenoh.transport import ZenohTransport
+    from ppadmm.runs.folder import require_new
 
-    site = Site.load(file, test_seed)
+    site = LoadedSite.load(file, test_seed)
     folder = out or site.peer.folder / f"results-{site.run}"
     require_new(folder)
     transport = ZenohTransport(site.peer.seat(site.setting.party.agreement))
-    pace = Pace() if wait is None else Pace(wait=wait)
+    pace = RetrySchedule() if wait is None else RetrySchedule(wait=wait)
     kept = "start it again to go on; what was paid for is not paid for again"
     _end_as_by_hand()
     port = site.peer.status if status is None else status
     with interruptible(kept), ExitStack() as stack:
         stack.enter_context(logged(log or site.setting.state / "log.jsonl"))
         stack.enter_context(ZenohLog())
-        watch = Watch(stack, site, port, hidden=as_json)
-        result = take_part(site.setting, transport, pace, Teller(), watch)
+        watch = PeerDisplay(stack, site, port, hidden=as_json)
+        result = take_part(site.setting, transport, pace, EventLog(), watch)
     unfinished = None
     try:
         with kept_for("the same command"):
@@ -120,8 +120,8 @@ def router(
     """
     import time
 
-    from ppadmm.engines.peer_file import PeerFile
-    from ppadmm.engines.pki.revocations import EVERY
+    from ppadmm.peers.pki.revocations import EVERY
+    from ppadmm.peers.settings import PeerFile
 
     _let_zenoh_speak()
     peer = PeerFile.load(file)
@@ -143,9 +143,9 @@ def _router(
     peer: "PeerFile", terms: "Agreement", listen: str, revoked: Collection[str]
 ) -> "Router":
     """Return a router for all parties that are not revoked."""
-    from ppadmm.engines.peer_file import longest_message
-    from ppadmm.engines.zenoh_configuration import router_configuration
-    from ppadmm.engines.zenoh_router import Router
+    from ppadmm.peers.settings import longest_message
+    from ppadmm.peers.zenoh.configuration import router_configuration
+    from ppadmm.peers.zenoh.router import Router
 
     parties = enumerate(terms.parties)
     members = {i: party.name for i, party in parties if party.name not in revoked}
@@ -160,7 +160,7 @@ def _let_zenoh_speak() -> None:
     """Show Zenoh's own log, where refused handshakes are, if a person asks for it."""
     import os
 
-    from ppadmm.engines.zenoh_session import show_zenoh_log
+    from ppadmm.peers.zenoh.session import show_zenoh_log
 
     if "RUST_LOG" in os.environ:
         show_zenoh_log()
@@ -177,11 +177,11 @@ def _end_as_by_hand() -> None:
 
 
 @dataclass(frozen=True)
-class Site:
+class LoadedSite:
     """A site that has passed every check and can start."""
 
     peer: "PeerFile"
-    setting: "Setting"
+    setting: "SiteSettings"
 
     @property
     def run(self) -> str:
@@ -189,18 +189,18 @@ class Site:
         return self.setting.party.agreement.digest[:12]
 
     @classmethod
-    def load(cls, file: Path, seed: int | None) -> "Site":
+    def load(cls, file: Path, seed: int | None) -> "LoadedSite":
         """Read a site's files; a simulation has other folders, so that the two never mix."""
-        from ppadmm.engines.agreement_file import load_signature
-        from ppadmm.engines.peer_file import PeerFile
-        from ppadmm.engines.pki.key_files import read_signing_key
-        from ppadmm.experiments.peering import Setting
+        from ppadmm.peers.agreement_file import load_signature
+        from ppadmm.peers.pki.key_files import read_signing_key
+        from ppadmm.peers.settings import PeerFile
+        from ppadmm.peers.taking_part import SiteSettings
 
         peer = PeerFile.load(file)
         terms = peer.terms()
         party = peer_party(peer, terms, seed)
         name = "state" if seed is None else "simulation"
-        return cls(peer, Setting(
+        return cls(peer, SiteSettings(
             party=party,
             key=read_signing_key(peer.keys.signing),
             signature=load_signature(peer.folder / peer.signature, terms, peer.agent),
@@ -216,7 +216,7 @@ def logged(path: Path) -> Iterator[None]:
     """Write what the peer and its links say to a file, one JSON object a line."""
     import logging
 
-    from ppadmm.engines.peer_view import JsonLines
+    from ppadmm.peers.status import JsonLines
 
     path.parent.mkdir(parents=True, exist_ok=True)
     handler, logger = logging.FileHandler(path, encoding="utf-8"), logging.getLogger("ppadmm")
@@ -232,10 +232,10 @@ def logged(path: Path) -> Iterator[None]:
         handler.close()
 
 
-class Watch:
+class PeerDisplay:
     """Shows a peer at work: a page on loopback, a view on a terminal or a line at the start."""
 
-    def __init__(self, stack: ExitStack, site: Site, port: int | None, hidden: bool) -> None:
+    def __init__(self, stack: ExitStack, site: LoadedSite, port: int | None, hidden: bool) -> None:
         self._stack, self._site, self._port, self._hidden = stack, site, port, hidden
 
     def __call__(self, peer: "Peer") -> None:
@@ -256,9 +256,9 @@ class Watch:
     def _serve(self, peer: "Peer", port: int) -> str:
         from datetime import UTC, datetime
 
-        from ppadmm.engines.metrics import prometheus
-        from ppadmm.engines.status_page import StatusPage
-        from ppadmm.reports.peer import live_page, view_json
+        from ppadmm.peers.metrics import prometheus
+        from ppadmm.peers.results import live_page, view_json
+        from ppadmm.peers.status_page import StatusPage
 
         started = datetime.now(UTC).isoformat(timespec="seconds")
         part = self._site.setting.party.public
@@ -274,7 +274,7 @@ class Watch:
         from rich.console import Console
         from rich.live import Live
 
-        from ppadmm.reports.terminal import screen
+        from ppadmm.peers.terminal import screen
 
         private = not self._site.setting.party.public.not_private_because
         return Live(
@@ -286,7 +286,7 @@ class Watch:
 
 
 def _tell(result: "SiteResult", folder: Path, as_json: bool) -> None:
-    from ppadmm.privacy import canonical
+    from ppadmm import canonical
 
     part, outcome, certificate = result.part, result.outcome, folder / "certificate.json"
     if as_json:

@@ -91,9 +91,9 @@ def plan(
 
     Example: ppadmm plan --records 7000 --features 42 --agents 5 --nonprivate-error 0.15
     """
-    from ppadmm.experiments.plan import plan as run
-    from ppadmm.experiments.plan_spec import PlanSpec
-    from ppadmm.reports.plan import plan_text, write_plan
+    from ppadmm.planning.page import plan_text, write_plan
+    from ppadmm.planning.plan import plan as run
+    from ppadmm.planning.specification import PlanSpec
 
     if (records is None) == (records_per_agent is None):
         raise InputError(

@@ -34,7 +34,7 @@ def report(
 
     Example: ppadmm report runs/first --public
     """
-    from ppadmm.reports.html import write_report
+    from ppadmm.runs.report.page import write_report
 
     with interruptible():
         path = write_report(run, out, public)

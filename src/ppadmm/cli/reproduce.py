@@ -21,8 +21,8 @@ from ppadmm.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from ppadmm.experiments.figures import Figure, Point, Setting
-    from ppadmm.experiments.sweep import Sweep
+    from ppadmm.studies.figures import CurvePoint, Figure, FigureSetting
+    from ppadmm.studies.sweep import Sweep
 
 
 @app.command()
@@ -63,16 +63,16 @@ def reproduce(
 
     Example: ppadmm reproduce 5 6 --seeds 20 --out runs/figures
     """
-    from ppadmm.experiments.figures import Setting, figure
-    from ppadmm.experiments.sweep import sweep
-    from ppadmm.reports.plots import require_matplotlib
+    from ppadmm.studies.figures import FigureSetting, figure
+    from ppadmm.studies.plots import require_matplotlib
+    from ppadmm.studies.sweep import sweep
 
     runner = sweep_runner(engine, jobs, ray_address)
     kept = f"finished cells are kept in {str(out)!r} and the same command continues from there"
     with interruptible(kept):
         require_matplotlib()
         started = time.perf_counter()
-        setting = Setting(data, seeds, splits, data_dir, label)
+        setting = FigureSetting(data, seeds, splits, data_dir, label)
         planned = [figure(number, setting) for number in _numbers(figures or ["all"])]
         cells = [cell for drawn in planned for cell in drawn.cells]
         cells.sort(key=lambda cell: cell.split)
@@ -87,7 +87,7 @@ def reproduce(
 def _numbers(words: Sequence[str]) -> list[int]:
     """Read figure numbers, each once and in order."""
     from ppadmm.errors import InputError
-    from ppadmm.experiments.figures import MAKERS
+    from ppadmm.studies.figures import MAKERS
 
     if "all" in words:
         return sorted(MAKERS)
@@ -98,10 +98,10 @@ def _numbers(words: Sequence[str]) -> list[int]:
 
 
 def _result(
-    planned: "Sequence[Figure]", done: "Sweep", setting: "Setting", out: Path
+    planned: "Sequence[Figure]", done: "Sweep", setting: "FigureSetting", out: Path
 ) -> dict[str, Any]:
-    from ppadmm.experiments.figures import SIMULATION, points
-    from ppadmm.reports.paper import write_figure
+    from ppadmm.studies.figure_files import write_figure
+    from ppadmm.studies.figures import SIMULATION, points
 
     entries = []
     for drawn in planned:
@@ -119,8 +119,8 @@ def _result(
     }
 
 
-def _entry(drawn: "Figure", marks: "Sequence[Point]", paths: Sequence[Path]) -> dict[str, Any]:
-    from ppadmm.reports.plots import caption_of
+def _entry(drawn: "Figure", marks: "Sequence[CurvePoint]", paths: Sequence[Path]) -> dict[str, Any]:
+    from ppadmm.studies.plots import caption_of
 
     return {
         "figure": drawn.number,

@@ -56,13 +56,13 @@ def samples(
     from dataclasses import replace
 
     from ppadmm import checks
-    from ppadmm.experiments.sample_bound import Setting
-    from ppadmm.experiments.samples import answer, default_rounds
+    from ppadmm.planning.sample_bound import BoundSetting
+    from ppadmm.planning.sample_sizes import answer, default_rounds
+    from ppadmm.planning.sample_sizes_text import samples_text
     from ppadmm.problem import graph_from, loss_named
-    from ppadmm.reports.samples import samples_text
 
     checks.positive("error", error)
-    setting = Setting(
+    setting = BoundSetting(
         features=features, graph=graph_from(graph, agents), norm=norm, confidence=confidence,
         rounds=rounds, eta=eta, regularisation=regularisation, beta=beta, adjacency=adjacency,
         loss=loss_named(loss),

@@ -44,14 +44,14 @@ def schema(
 
 
 def _is_named(source: str) -> bool:
-    from ppadmm.data import NAMES
+    from ppadmm.datasets import NAMES
 
     return source in NAMES
 
 
 def _text(source: str, label: str | None) -> str:
-    from ppadmm.data import SOURCES
     from ppadmm.data.suggest import suggest_schema
+    from ppadmm.datasets import SOURCES
     from ppadmm.errors import InputError
 
     if not _is_named(source):

@@ -30,7 +30,7 @@ from ppadmm.errors import InputError, UnfinishedError
 
 if TYPE_CHECKING:
     from ppadmm.algorithms.settings import Speaking
-    from ppadmm.experiments.train import Engine
+    from ppadmm.runs.run import Engine
 
 
 @app.command()
@@ -240,11 +240,11 @@ def train(
 
     Example: ppadmm train patients.csv --schema patients.toml --epsilon 2 --out runs/first
     """
-    from ppadmm.experiments.spec import RunSpec
-    from ppadmm.experiments.train import train as run
-    from ppadmm.reports import tracking
-    from ppadmm.reports.files import new_folder, require_new, write_run
-    from ppadmm.reports.text import summary
+    from ppadmm.integrations.mlflow import MLflowCallback
+    from ppadmm.runs.folder import new_folder, require_new, write_run
+    from ppadmm.runs.run import train as run
+    from ppadmm.runs.specification import RunSpec
+    from ppadmm.runs.text import summary
 
     given = {
         "data": data, "label": label, "schema": schema, "data_dir": data_dir, "agents": agents,
@@ -267,7 +267,7 @@ def train(
         spec = RunSpec.of(preset, speaking=_speaking(tested), **given, **each)
         placed = _engine(engine, ray_address, checkpoints)
         save = _is_saved(out, no_save, as_json)
-        track = None if mlflow is None else tracking.MLflowCallback(mlflow)
+        track = None if mlflow is None else MLflowCallback(mlflow)
         if track is not None:
             track.ready()
         if save:
@@ -294,14 +294,14 @@ def _engine(name: str, address: str | None, checkpoints: Path | None) -> "Engine
     from functools import partial
 
     from ppadmm import checks
-    from ppadmm.engines import actors, cluster
+    from ppadmm.engines.ray import actors, tasks
 
     if checks.one_of("engine", name, ("local", "ray")) == "local":
         no_address(address)
         if checkpoints is not None:
             raise InputError(f"--checkpoints {str(checkpoints)!r} needs --engine ray.")
         return None
-    cluster.imported(local=address is None)
+    tasks.imported(local=address is None)
     if address is not None and checkpoints is None:
         raise InputError(
             f"With --ray-address {address} give --checkpoints, a folder that all nodes share."

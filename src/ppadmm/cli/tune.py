@@ -70,10 +70,10 @@ def tune(
 
     Example: ppadmm tune patients.csv --schema patients.toml --etas 0.001,0.01,0.1 --epsilon 1
     """
-    from ppadmm.experiments.spec import RunSpec
-    from ppadmm.experiments.tune import tune as search
-    from ppadmm.reports.files import require_new, write_run
-    from ppadmm.reports.tune import tune_text
+    from ppadmm.runs.folder import require_new, write_run
+    from ppadmm.runs.specification import RunSpec
+    from ppadmm.studies.tune import tune as search
+    from ppadmm.studies.tune_text import tune_text
 
     booking = booking_of(ledger, dataset, resume)
     with interruptible(kept_by(booking)):

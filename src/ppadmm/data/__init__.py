@@ -5,15 +5,14 @@
 Everything after a `Shard` may trust that ‖x‖ ≤ 1 and that y is one of the classes.
 """
 
-from ppadmm.data.blocks import ShardStream, joined
-from ppadmm.data.draft import draft_schema
+from ppadmm.data.dataset import Dataset
 from ppadmm.data.encode import normalise_rows
-from ppadmm.data.named import NAMES, SOURCES, Dataset, Source, data_folder, load
+from ppadmm.data.infer import infer_schema
 from ppadmm.data.partition import (
-    Deal,
+    Assignment,
     Partition,
+    assign,
     by_column,
-    deal,
     dirichlet,
     even,
     shards,
@@ -22,19 +21,17 @@ from ppadmm.data.partition import (
 )
 from ppadmm.data.schema import Categorical, Classes, Label, Numeric, Schema, Target
 from ppadmm.data.shard import Matrix, Shard, Vector
-from ppadmm.data.stream import MEMORY, Dealing, StreamedData, open_stream
+from ppadmm.data.stream.blocks import ShardStream, joined
+from ppadmm.data.stream.streamed import MEMORY, StreamAssignment, StreamedData, open_stream
 from ppadmm.data.suggest import suggest_schema
 from ppadmm.data.tables import as_table, read_table
 
 __all__ = [
     "MEMORY",
-    "NAMES",
-    "SOURCES",
+    "Assignment",
     "Categorical",
     "Classes",
     "Dataset",
-    "Deal",
-    "Dealing",
     "Label",
     "Matrix",
     "Numeric",
@@ -42,19 +39,17 @@ __all__ = [
     "Schema",
     "Shard",
     "ShardStream",
-    "Source",
+    "StreamAssignment",
     "StreamedData",
     "Target",
     "Vector",
     "as_table",
+    "assign",
     "by_column",
-    "data_folder",
-    "deal",
     "dirichlet",
-    "draft_schema",
     "even",
+    "infer_schema",
     "joined",
-    "load",
     "normalise_rows",
     "open_stream",
     "read_table",

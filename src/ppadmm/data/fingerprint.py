@@ -18,9 +18,9 @@ import pyarrow as pa
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ppadmm.data.dataset import Dataset
 from ppadmm.data.multiset import WIDTH, Multiset
-from ppadmm.data.named import Dataset
-from ppadmm.data.stream import StreamedData
+from ppadmm.data.stream.streamed import StreamedData
 from ppadmm.data.tables import is_csv
 from ppadmm.records import HoldsRecords
 

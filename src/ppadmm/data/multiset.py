@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ppadmm.data.store import Store, Ticket
+from ppadmm.data.stream.store import BlockStore, Ticket
 from ppadmm.records import HoldsRecords
 
 WIDTH = 32
@@ -28,7 +28,7 @@ class Multiset(HoldsRecords):
     """Hashes with their counts: `room` bytes of them in memory, the rest in a file without name."""
 
     def __init__(self, room: int) -> None:
-        self._store = Store(room)
+        self._store = BlockStore(room)
         self._parts: list[list[Ticket[Counted]]] = [[] for _ in range(PARTS)]
         self._pending: list[bytes] = []
         self._waiting = self.rows = 0

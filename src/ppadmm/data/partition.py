@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ppadmm import checks
 from ppadmm.data.columns import column, parses, texts
+from ppadmm.data.dataset import Dataset
 from ppadmm.data.encode import category_codes
-from ppadmm.data.named import Dataset
 from ppadmm.data.shard import Matrix, Shard, Vector
 from ppadmm.errors import DataError, InputError
 from ppadmm.records import HoldsRecords
@@ -59,7 +59,7 @@ class Partition:
 
 
 @dataclass(frozen=True)
-class Deal(HoldsRecords):
+class Assignment(HoldsRecords):
     """What each agent got: `parts[i]` are the records of agent `names[i]`.
 
     `not_private_because` says why who holds what would reveal something about the records.
@@ -83,14 +83,14 @@ def split_rows(n: int, train_records: int, seed: int) -> tuple[Indices, Indices]
     return order[:train_records], order[train_records:]
 
 
-def deal(
+def assign(
     data: Dataset,
     rows: Indices,
     partition: Partition,
     agents: int,
     seed: int,
     sizes: Sequence[int] | None = None,
-) -> Deal:
+) -> Assignment:
     """Deal the records `rows` of `data` to agents; the parts index into `rows`.
 
     With a column their number follows from it; with `sizes` an even partition gives agent i
@@ -105,9 +105,9 @@ def deal(
     names = tuple(f"agent {i}" for i in range(agents))
     if partition.alpha is not None:
         parts = dirichlet(data.y[rows], agents, partition.alpha, seed)
-        return Deal(names, parts, _BY_LABEL.format(partition.alpha))
+        return Assignment(names, parts, _BY_LABEL.format(partition.alpha))
     n = len(rows)
-    return Deal(names, even(n, agents, seed) if sizes is None else sized(n, sizes, seed))
+    return Assignment(names, even(n, agents, seed) if sizes is None else sized(n, sizes, seed))
 
 
 # Changing one record's label changes who holds it, the sizes of parts, and by the cuts of its
@@ -187,7 +187,7 @@ def shards(X: Matrix, y: Vector, parts: Iterable[Indices], classes: int = 2) -> 
     return [Shard(X[part], y[part], classes) for part in parts]
 
 
-def _deal_by_column(data: Dataset, rows: Indices, name: str) -> Deal:
+def _deal_by_column(data: Dataset, rows: Indices, name: str) -> Assignment:
     if data.table is None:
         raise DataError(
             f"{data.name!r} holds encoded records only and no column {name!r} to deal them by; "
@@ -203,9 +203,11 @@ def _deal_by_column(data: Dataset, rows: Indices, name: str) -> Deal:
     return named_by_column(name, values, parts, public is not None)
 
 
-def named_by_column(name: str, values: tuple[str, ...], parts: list[Indices], public: bool) -> Deal:
+def named_by_column(
+    name: str, values: tuple[str, ...], parts: list[Indices], public: bool
+) -> Assignment:
     """Say what it means that the values of a column name the agents."""
-    return Deal(
+    return Assignment(
         names=values,
         parts=parts,
         not_private_because=None

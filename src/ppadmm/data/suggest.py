@@ -26,7 +26,7 @@ from ppadmm.data.columns import (
     texts,
     whole,
 )
-from ppadmm.data.draft import (
+from ppadmm.data.infer import (
     FEWEST_NUMBERS,
     draft_label,
     inferred,

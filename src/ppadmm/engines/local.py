@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ppadmm.accounting import Tally
 from ppadmm.agent import Agent, Send
-from ppadmm.engines import chorus
+from ppadmm.arrays import Array
+from ppadmm.engines import vectorised
 from ppadmm.errors import ProtocolError
 from ppadmm.mechanisms import Release
-from ppadmm.privacy import Tally
 from ppadmm.problem import Risk
-from ppadmm.typing import Array
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,8 @@ def ending(agent: Agent, risk: Risk) -> Ending:
 
 def run(agents: Sequence[Agent], on_round: Callable[[int], None] | None = None) -> Trace:
     """Drive `agents` to the end; `on_round(t)` is called after round t."""
-    if chorus.suits(agents):
-        return Trace.in_step(chorus.sing(agents, on_round))
+    if vectorised.supports(agents):
+        return Trace.in_step(vectorised.run(agents, on_round))
     rounds = agents[0].algorithm.rounds
     releases = []
     for t in range(rounds):

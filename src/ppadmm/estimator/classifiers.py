@@ -20,24 +20,24 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from ppadmm.accounting import Budget, Tally, accountant
+from ppadmm.accounting.interop import to_dp_event, without_sampler
+from ppadmm.accounting.protection import Protection
 from ppadmm.algorithms import recipe_named
+from ppadmm.arrays import Array
 from ppadmm.data import Schema
 from ppadmm.data.fingerprint import Fingerprint
 from ppadmm.errors import BudgetError, DataError, InputError, PrivacyWarning
 from ppadmm.estimator.encoders import Box, BySchema, Encoder, box, observed_box, target
 from ppadmm.estimator.labels import classes_like, places, refuse_mixed
-from ppadmm.estimator.staging import deal, no_cell_quoted, refuse_missing, scene
-from ppadmm.estimator.watch import REGISTER, Earlier, Fit, not_private_because, refuse_callers
-from ppadmm.experiments.advice import hints
-from ppadmm.experiments.booked import Booking, open_booking
-from ppadmm.experiments.spec import RunSpec
-from ppadmm.experiments.train import Played, Prepared, play, statement_of
-from ppadmm.privacy import Budget, Tally, accountant
-from ppadmm.privacy.interop import to_dp_event, without_sampler
-from ppadmm.privacy.protection import Protection
-from ppadmm.privacy.statement import Statement, rounded_up
+from ppadmm.estimator.reuse_guard import REGISTER, Earlier, Fit, not_private_because, refuse_callers
+from ppadmm.estimator.splitting import deal, no_cell_quoted, refuse_missing, scene
 from ppadmm.problem.graphs import ALONE
-from ppadmm.typing import Array
+from ppadmm.runs.hints import hints
+from ppadmm.runs.ledger_session import LedgerOptions, open_session
+from ppadmm.runs.run import EngineOutput, Prepared, execute, statement_of
+from ppadmm.runs.specification import RunSpec
+from ppadmm.statements.claims import Statement, rounded_up
 
 ONE_PLACE = ("pp", "one-shot", "centralised")
 """Algorithms that, for a single agent, mean objective perturbation of all records at once."""
@@ -262,7 +262,7 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _train(
         self, prepared: Prepared, records: Seen, around: Sequence[str]
-    ) -> tuple[Played, Statement]:
+    ) -> tuple[EngineOutput, Statement]:
         """Run the agents; private records are looked up before and remembered after."""
         reasons = (*prepared.not_private_because, *around)
         if reasons:
@@ -295,12 +295,12 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     f"adjacency={str(fit.protection)!r}, or random_state to simulate."
                 )
 
-    def _play(self, prepared: Prepared, records: Seen, reasons: Sequence[str]) -> Played:
+    def _play(self, prepared: Prepared, records: Seen, reasons: Sequence[str]) -> EngineOutput:
         """Run the agents, and charge the ledger if there is one; it refuses what has `reasons`."""
         if self.ledger is None:
-            return play(prepared)
-        booked = open_booking(
-            Booking(Path(self.ledger), self.dataset),
+            return execute(prepared)
+        booked = open_session(
+            LedgerOptions(Path(self.ledger), self.dataset),
             prepared.spec,
             reasons,
             name="records",
@@ -308,11 +308,11 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             fingerprint=records[1](),
         )
         with booked:
-            played = play(prepared, book=booked.book)
+            played = execute(prepared, book=booked.book)
             booked.finish()
         return played
 
-    def _keep(self, prepared: Prepared, played: Played, statement: Statement) -> None:
+    def _keep(self, prepared: Prepared, played: EngineOutput, statement: Statement) -> None:
         """Keep what was released, and nothing of the records."""
         K = prepared.scene.loss.outputs
         self._theta = played.trace.model()[0].reshape(K, -1)

@@ -8,11 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ppadmm.arrays import Array
 from ppadmm.data import Classes, Label, Matrix, Numeric, Schema, Target, as_table, normalise_rows
 from ppadmm.data.encode import signed_frame, signed_unit
 from ppadmm.data.fingerprint import Fingerprint, matrix_fingerprint, table_fingerprint
 from ppadmm.errors import DataError
-from ppadmm.typing import Array
 
 
 class Encoder(Protocol):

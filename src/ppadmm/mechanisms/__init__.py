@@ -1,6 +1,6 @@
 """Ways to turn a local solve into something that may leave the agent."""
 
-from ppadmm.mechanisms.desk import Desk
+from ppadmm.mechanisms.charged_noise import ChargedNoise
 from ppadmm.mechanisms.minimiser import (
     ExactMinimiser,
     FreeMinimiser,
@@ -12,7 +12,7 @@ from ppadmm.mechanisms.minimiser import (
 from ppadmm.mechanisms.release import Release
 
 __all__ = [
-    "Desk",
+    "ChargedNoise",
     "ExactMinimiser",
     "FreeMinimiser",
     "GammaMinimiser",

@@ -9,18 +9,18 @@ from typing import Protocol
 
 import numpy as np
 
+from ppadmm.accounting.accountant import log_determinant
+from ppadmm.accounting.calibration import Noise
+from ppadmm.accounting.events import Charge, NonPrivate, Pure
+from ppadmm.accounting.sensitivity import objective_grid, output_grid
+from ppadmm.arrays import Array, Rows
 from ppadmm.errors import InfeasibleError, InputError, SolverError
-from ppadmm.mechanisms.desk import Desk
-from ppadmm.mechanisms.reach import Reach, within
+from ppadmm.mechanisms.charged_noise import ChargedNoise
+from ppadmm.mechanisms.limits import Reach, within
 from ppadmm.mechanisms.release import Release
 from ppadmm.noise import Key, NoiseSource
-from ppadmm.privacy.accountant import log_determinant
-from ppadmm.privacy.calibration import Noise
-from ppadmm.privacy.events import Charge, NonPrivate, Pure
-from ppadmm.privacy.sensitivity import objective_grid, output_grid
 from ppadmm.problem.risk import Subproblem
 from ppadmm.solvers.base import Solution, Solver, Warm, not_certified
-from ppadmm.typing import Array, Rows
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Mechanism(Protocol):
         """The norm (R,) that no value of an agent exceeds; infinite where nothing rests on it."""
 
     def release(
-        self, sub: Subproblem, solver: Solver, start: Warm, desk: Desk, place: Place
+        self, sub: Subproblem, solver: Solver, start: Warm, charged: ChargedNoise, place: Place
     ) -> tuple[Release, Warm]:
         """Solve and release; the warm start stays with the agent."""
 
@@ -75,10 +75,10 @@ class ExactMinimiser:
         return np.full(self.replicates, np.inf)
 
     def release(
-        self, sub: Subproblem, solver: Solver, start: Warm, desk: Desk, place: Place
+        self, sub: Subproblem, solver: Solver, start: Warm, charged: ChargedNoise, place: Place
     ) -> tuple[Release, Warm]:
         """Solve and release without noise."""
-        desk.pay(self.charges)
+        charged.charge(self.charges)
         solution = _certified(solver.solve(sub, start, self.beta), self.beta)
         return Release.everyone(solution.point), solution.warm
 
@@ -101,7 +101,7 @@ class FreeMinimiser:
         return {"sigma1": np.zeros(self.replicates), "sigma2": np.zeros(self.replicates)}
 
     def release(
-        self, sub: Subproblem, solver: Solver, start: Warm, desk: Desk, place: Place
+        self, sub: Subproblem, solver: Solver, start: Warm, charged: ChargedNoise, place: Place
     ) -> tuple[Release, Warm]:
         """Solve in closed form; refuses a subproblem with records."""
         if sub.risk.n:
@@ -142,7 +142,7 @@ class PerturbedMinimiser:
         return tuple(noise.charge for noise in self.noises)
 
     def release(
-        self, sub: Subproblem, solver: Solver, start: Warm, desk: Desk, place: Place
+        self, sub: Subproblem, solver: Solver, start: Warm, charged: ChargedNoise, place: Place
     ) -> tuple[Release, Warm]:
         """Pay, draw b, solve, add the second noise and bring the value into the radius.
 
@@ -150,7 +150,7 @@ class PerturbedMinimiser:
         """
         self._require_convex(sub)
         sub = self.reach.admissible(sub)
-        noise = desk.pay(self.charges)
+        noise = charged.charge(self.charges)
         b = self._draw_linear(sub, noise, place)
         solution = solver.solve(Subproblem(sub.risk, sub.mu, sub.linear + b), start, self.beta)
         value = self._add_noise(solution.point, sub, noise, place)
@@ -244,10 +244,10 @@ class GammaMinimiser:
         return np.asarray(room / self.sensitivity)
 
     def release(
-        self, sub: Subproblem, solver: Solver, start: Warm, desk: Desk, place: Place
+        self, sub: Subproblem, solver: Solver, start: Warm, charged: ChargedNoise, place: Place
     ) -> tuple[Release, Warm]:
         """Pay, draw b and solve."""
-        noise = desk.pay(self.charges)
+        noise = charged.charge(self.charges)
         key = Key(place.agent, place.round, "linear")
         b = noise.gamma(sub.linear.shape[1], self.rates(sub.mu), key)
         perturbed = Subproblem(sub.risk, sub.mu, sub.linear + b)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ppadmm.typing import Array
+from ppadmm.arrays import Array
 
 
 @dataclass(frozen=True)

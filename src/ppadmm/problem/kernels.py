@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from ppadmm import checks
+from ppadmm.arrays import Array
 from ppadmm.data.coded import Coded
 from ppadmm.errors import InputError
 from ppadmm.problem.losses import HuberHinge, Logistic, Loss, MarginLoss
-from ppadmm.typing import Array
 
 VARIABLE = "PPADMM_KERNEL"
 CHOICES = ("auto", "numba", "numpy")

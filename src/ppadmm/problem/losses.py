@@ -21,9 +21,9 @@ import numpy as np
 from scipy.special import expit
 
 from ppadmm import checks
+from ppadmm.arrays import Array
 from ppadmm.errors import InputError
 from ppadmm.registry import Registry
-from ppadmm.typing import Array
 
 
 class Loss(Protocol):

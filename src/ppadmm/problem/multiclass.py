@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
 from ppadmm import checks
+from ppadmm.arrays import Array
 from ppadmm.errors import InputError
 from ppadmm.problem.losses import Logistic, Loss, MarginLoss, loss_named
-from ppadmm.typing import Array
 
 Codes = NDArray[np.intp]
 MULTICLASS = ("auto", "multinomial", "one-vs-rest")

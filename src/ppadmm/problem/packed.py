@@ -7,12 +7,12 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from ppadmm.arrays import Array
 from ppadmm.data.coded import Coded, stack
 from ppadmm.data.shard import Shard
 from ppadmm.problem.kernels import compiled, layout, width_of
 from ppadmm.problem.losses import Loss
 from ppadmm.records import HoldsRecords, holds_records
-from ppadmm.typing import Array
 
 ROWS, FEWEST_ROWS, BLOCK_BYTES = 512, 16, 32768
 """Records in a block: their numbers are read twice, and stay in the cache meanwhile."""

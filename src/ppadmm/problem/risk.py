@@ -12,13 +12,13 @@ from typing import Any, Protocol, cast
 import numpy as np
 from scipy.sparse import issparse
 
+from ppadmm.arrays import Array, Rows
 from ppadmm.data.coded import Coded
 from ppadmm.data.shard import Shard
 from ppadmm.problem import kernels
 from ppadmm.problem.losses import Loss, MarginLoss
 from ppadmm.problem.packed import Packed
 from ppadmm.records import HoldsRecords
-from ppadmm.typing import Array, Rows
 
 UNIT_ROUNDOFF = 2.0**-53
 CACHE_BYTES = 1_200_000

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from ppadmm.arrays import Array
 from ppadmm.data.shard import Shard
 from ppadmm.errors import DataError
 from ppadmm.problem.losses import Loss, MarginLoss
@@ -21,7 +22,6 @@ from ppadmm.problem.risk import (
     weighted_gram,
 )
 from ppadmm.records import HoldsRecords
-from ppadmm.typing import Array
 
 
 class ScoreRisk(HoldsRecords):

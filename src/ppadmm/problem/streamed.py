@@ -5,14 +5,14 @@ from functools import cached_property
 
 import numpy as np
 
-from ppadmm.data.blocks import ShardStream
+from ppadmm.arrays import Array
 from ppadmm.data.shard import Shard
+from ppadmm.data.stream.blocks import ShardStream
 from ppadmm.errors import DataError
 from ppadmm.problem.losses import Loss
 from ppadmm.problem.risk import Risk, accumulated
 from ppadmm.problem.scores import risk_of
 from ppadmm.records import HoldsRecords
-from ppadmm.typing import Array
 
 
 class StreamedRisk(HoldsRecords):

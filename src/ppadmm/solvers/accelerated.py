@@ -13,9 +13,9 @@ import math
 
 import numpy as np
 
+from ppadmm.arrays import Array, Rows
 from ppadmm.problem.risk import UNIT_ROUNDOFF, Subproblem
 from ppadmm.solvers.base import Solution, Warm
-from ppadmm.typing import Array, Rows
 
 GROWTH = 20.0
 ROUNDING_SHARE = 0.7

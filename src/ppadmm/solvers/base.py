@@ -16,10 +16,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ppadmm.arrays import Array, Rows
 from ppadmm.errors import SolverError
 from ppadmm.problem.risk import Subproblem
 from ppadmm.records import HoldsRecords, holds_records
-from ppadmm.typing import Array, Rows
 
 MAX_ITERATIONS = 300
 MAX_BACKTRACKS = 40

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ppadmm.arrays import Array, Rows
 from ppadmm.problem.kernels import compiled, width_of
 from ppadmm.problem.losses import Loss
 from ppadmm.problem.packed import Packed
@@ -18,13 +19,12 @@ from ppadmm.problem.risk import MarginRisk, Risk, Subproblem
 from ppadmm.records import HoldsRecords, holds_records
 from ppadmm.solvers import base, single
 from ppadmm.solvers.base import Solution, Warm
-from ppadmm.typing import Array, Rows
 
 Alone = Callable[[Subproblem, Warm, float], Solution]
 """Solves one row that needs more than the usual steps."""
 
 
-def suits(risk: Risk) -> bool:
+def supports(risk: Risk) -> bool:
     """Whether one replicate on these records is for this: the compiled kernel, few features."""
     return isinstance(risk, MarginRisk) and risk.compiled and risk.d <= single.WIDEST
 
@@ -48,15 +48,15 @@ class Everyone(HoldsRecords):
 
 
 @holds_records
-class Metrics(NamedTuple):
+class MetricRows(NamedTuple):
     """Every row's inverse Hessian (R, d, d), corrected in place, and the μ (R,) it is for."""
 
     mu: Array
     matrices: Array
 
-    def restricted(self, rows: Rows) -> "Metrics":
+    def restricted(self, rows: Rows) -> "MetricRows":
         """Return those of some rows."""
-        return Metrics(self.mu[rows], self.matrices[rows])
+        return MetricRows(self.mu[rows], self.matrices[rows])
 
     def shared(self) -> None:
         """Other rows may use nothing of it."""
@@ -94,19 +94,19 @@ def _residual(sub: Subproblem, theta: Array, data: Array) -> Array:
     return np.asarray(np.sqrt(np.vecdot(gradient, gradient)) + sub.rounding(theta))
 
 
-def _metrics(sub: Subproblem, risks: Sequence[MarginRisk], start: Warm) -> Metrics:
+def _metrics(sub: Subproblem, risks: Sequence[MarginRisk], start: Warm) -> MetricRows:
     """Return last round's, unless μ moved too far, or inverse Hessians at the start."""
-    kept = start.memory if isinstance(start.memory, Metrics) else None
+    kept = start.memory if isinstance(start.memory, MetricRows) else None
     if kept is not None and np.all(np.abs(sub.mu - kept.mu) <= single.NEAR * sub.mu):
         return kept
     made = np.empty((len(risks), *sub.linear.shape[1:], sub.linear.shape[1]))
     for k, risk in enumerate(risks):
         mu, point = float(sub.mu[k]), start.point[k]
         made[k] = single.metric(risk, _one(kept, k), point, mu, compiled().inverse)
-    return Metrics(sub.mu, made)
+    return MetricRows(sub.mu, made)
 
 
-def _one(kept: Metrics | None, k: int) -> single.Inverse | None:
+def _one(kept: MetricRows | None, k: int) -> single.Inverse | None:
     return None if kept is None else single.Inverse(float(kept.mu[k]), kept.matrices[k])
 
 
@@ -115,7 +115,7 @@ def _advance(
     risks: Sequence[MarginRisk],
     theta: Array,
     data: Array,
-    metrics: Metrics,
+    metrics: MetricRows,
     tolerance: float,
 ) -> tuple[int, NDArray[np.bool_]]:
     """Step every row in place; count passes, and say who ended in double precision, (R,).

@@ -27,7 +27,7 @@ class Guarded:
 
     With `verify` the quick solver's word is not taken: one more pass evaluates the gradient where
     it ended. Guarantee: never raises because of what the records are; where rounding allows it
-    (`ppadmm.mechanisms.reach`) the point is within tolerance/μ of the minimiser.
+    (`ppadmm.mechanisms.limits`) the point is within tolerance/μ of the minimiser.
     """
 
     quick: Solver

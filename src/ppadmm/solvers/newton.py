@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from ppadmm.arrays import Array
 from ppadmm.problem.risk import Subproblem
 from ppadmm.solvers.base import Solution, Step, Warm, descend
-from ppadmm.typing import Array
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from ppadmm.arrays import Array, Rows
 from ppadmm.problem.risk import Subproblem
 from ppadmm.records import HoldsRecords, holds_records
 from ppadmm.solvers import each, single
 from ppadmm.solvers.base import Solution, Step, Warm, descend
-from ppadmm.typing import Array, Rows
 
 TINY = 1e-24
 """A pair whose s·y is smaller is left out: rounding has eaten it."""
@@ -183,12 +183,12 @@ class FixedMetric:
         A single replicate has a leaner descent, compiled (`each`) or not (`single`). One metric may
         not fit all replicates (hinges at their kinks).
         """
-        if isinstance(sub.risk, each.Everyone) or (sub.replicates == 1 and each.suits(sub.risk)):
+        if isinstance(sub.risk, each.Everyone) or (sub.replicates == 1 and each.supports(sub.risk)):
             return each.solve(sub, start, tolerance, self._alone)
         return self._alone(sub, start, tolerance)
 
     def _alone(self, sub: Subproblem, start: Warm, tolerance: float) -> Solution:
-        if single.suits(sub, start.memory):
+        if single.supports(sub, start.memory):
             return single.solve(sub, start, tolerance)
         return descend(self, sub, start, tolerance)
 

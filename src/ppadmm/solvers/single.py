@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ppadmm.arrays import Array, Rows
 from ppadmm.errors import SolverError
 from ppadmm.problem.risk import Risk, Subproblem
 from ppadmm.records import HoldsRecords, holds_records
 from ppadmm.solvers import base
 from ppadmm.solvers.base import Solution, Warm
-from ppadmm.typing import Array, Rows
 
 Invert = Callable[[Array, float], Array]
 """(matrix + μI)⁻¹."""
@@ -107,7 +107,7 @@ class Task(HoldsRecords):
         return _norm(self.gradient(at)) + self.rounding(at.theta)
 
 
-def suits(sub: Subproblem, memory: Any) -> bool:
+def supports(sub: Subproblem, memory: Any) -> bool:
     """Whether `solve` is for this problem: one replicate, few parameters, no other memory."""
     known = memory is None or isinstance(memory, Inverse)
     return sub.replicates == 1 and sub.linear.shape[1] <= WIDEST and known

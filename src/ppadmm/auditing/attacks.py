@@ -1,0 +1,254 @@
+"""Scores of a transcript: how much more likely it is on one data set than on the other.
+
+Where the density of a transcript is known the score is the exact log-likelihood ratio, which no
+attack can beat (Neyman & Pearson). Densities are written down here anew, from the formulas and not
+from the code under audit; noise scales are those that the agent says it uses. Beside the ratio, or
+where there is none, scores say what happened at all: how a run ended, how long it was silent, how
+far out its noise went. An event that one of the data sets excludes shows there.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr
+
+from ppadmm.arrays import Array
+from ppadmm.auditing.game import SIDES, NeighbouringData, Transcript
+
+INSIDE = 1.0 - 1e-12
+"""A release of a norm above this part of the radius may have been brought back to it."""
+
+
+@dataclass(frozen=True)
+class ScoredRun:
+    """One side's runs: the algorithm that was played against, and what the opponent saw.
+
+    `again` is what it saw when the same agent ran a second time.
+    """
+
+    world: NeighbouringData
+    rule: Any
+    seen: Transcript
+    again: Transcript | None = None
+
+    @property
+    def ends(self) -> list[NDArray[np.int64]]:
+        """How each run ended, and each second run."""
+        return [seen.end for seen in (self.seen, self.again) if seen is not None]
+
+    @classmethod
+    def stacked(cls, parts: Sequence["ScoredRun"]) -> "ScoredRun":
+        """Return all runs in one."""
+        again = [part.again for part in parts if part.again is not None]
+        return cls(
+            parts[0].world,
+            parts[0].rule,
+            Transcript.stacked([part.seen for part in parts]),
+            Transcript.stacked(again) if again else None,
+        )
+
+    def mu(self, t: int) -> Array:
+        """μ of round t, (1,) or (R,): λ̂/N + 2η|B|, but for who listens to nobody."""
+        degree = 0 if self.rule.name == "one-shot" else self.world.place.degree
+        return np.asarray(self.rule.weight + 2.0 * degree * self.rule.penalty(t))
+
+    def noise(self, t: int, theta: Array, side: int) -> Array:
+        """−b = ∇F(θ), the noise that would have made θ the minimiser on a side; (R, d)."""
+        public = self.mu(t)[:, None] * theta + self.seen.linear[t]
+        return np.asarray(self.world.slope(theta, side) + public)
+
+    def stretch(self, t: int, theta: Array, side: int) -> Array:
+        """log det ∇²F(θ), (R,)."""
+        whole = self.world.bend(theta, side) + self.mu(t)[:, None, None] * np.eye(self.world.d)
+        if self.world.d == 1:
+            return np.log(whole[:, 0, 0])
+        return np.asarray(np.linalg.slogdet(whole)[1])
+
+    def summed(self, score: Callable[[int], Array]) -> Array:
+        """Add up a score (R,) over the rounds that were made."""
+        total = np.zeros(self.seen.runs)
+        for t, there in enumerate(self.seen.made):
+            if there.any():
+                total += np.where(there, score(t), 0.0)
+        return total
+
+
+Scorer = Callable[[ScoredRun], dict[str, Array]]
+
+
+def ratio(log_density: Callable[[int], Array]) -> Array:
+    """log p_D − log p_D'."""
+    ours, theirs = (log_density(side) for side in SIDES)
+    return ours - theirs
+
+
+def perturbed(bout: ScoredRun, t: int, theta: Array) -> Array:
+    """log p_D(θ̃)/p_D'(θ̃) with p(θ̃) = φ(∇F(θ̃))·det ∇²F(θ̃); (R,)."""
+    sigma = bout.rule.mechanism.scales["sigma1"]
+
+    def log_density(side: int) -> Array:
+        z = bout.noise(t, theta, side) / sigma[:, None]
+        return np.asarray(bout.stretch(t, theta, side) - 0.5 * np.vecdot(z, z))
+
+    return ratio(log_density)
+
+
+def ending(bout: ScoredRun) -> Array:
+    """Return how a run ended, and after how many rounds: a number for each pair, (R,)."""
+    seen = bout.seen
+    return np.asarray(seen.end * (seen.rounds + 1.0) + seen.made.sum(axis=0))
+
+
+def whole_run(bout: ScoredRun) -> dict[str, Array]:
+    """PP-ADMM: the ratios of all rounds, its end, and a look for noise that was used twice.
+
+    The second noise is some 10⁻⁵ of the first and is ignored.
+    """
+    seen = bout.seen
+    total = bout.summed(lambda t: perturbed(bout, t, seen.after[t]))
+    scores = {"likelihood ratio": total, "ending": ending(bout)}
+    return scores if seen.rounds == 1 else scores | {"repeated noise": repeated(bout, 0, 1, seen)}
+
+
+def two_runs(bout: ScoredRun) -> dict[str, Array]:
+    """PP-ADMM twice: the ratios of both runs, and a look for noise of the first in the second.
+
+    The opponent has it solve another problem the second time: from the same one, the same noise
+    would lead to the same release, on either side.
+    """
+    if bout.again is None:
+        raise TypeError("Two runs are audited with an agent that runs twice.")
+    second = ScoredRun(bout.world, bout.rule, bout.again)
+    both = [whole_run(each)["likelihood ratio"] for each in (bout, second)]
+    return {
+        "likelihood ratio": both[0] + both[1],
+        "ending": ending(bout) + 1e3 * ending(second),
+        "noise of the first run": repeated(bout, 1, 1, bout.again),
+    }
+
+
+def repeated(bout: ScoredRun, first: int, second: int, later: Transcript) -> Array:
+    """log‖b'−b‖ on D' minus on D: where noise is used twice the true side gives 0."""
+    other = ScoredRun(bout.world, bout.rule, later)
+
+    def log_density(side: int) -> Array:
+        change = other.noise(second, later.after[second], side)
+        change = change - bout.noise(first, bout.seen.after[first], side)
+        return np.asarray(-np.log(np.linalg.norm(change, axis=1) + 1e-300))
+
+    return ratio(log_density)
+
+
+def at_the_radius(bout: ScoredRun) -> dict[str, Array]:
+    """PP-ADMM on the edge of what messages may do: releases, the end, and how far c + b reached.
+
+    What was brought back to the sphere lies there on both sides alike. Whoever ends a run because
+    c + b is too long never shows one that is: ‖c + b‖ by either side is a score of its own.
+    """
+    seen, radius = bout.seen, bout.rule.radius
+    inside = np.linalg.norm(seen.after, axis=2) < INSIDE * radius
+    total = bout.summed(lambda t: np.where(inside[t], perturbed(bout, t, seen.after[t]), 0.0))
+
+    def farthest(side: int) -> Array:
+        far = np.full(seen.runs, -1e300)
+        for t in range(seen.rounds):
+            whole = bout.noise(t, seen.after[t], side) - seen.linear[t]
+            size = np.linalg.norm(whole, axis=1) - bout.mu(t) * radius
+            far = np.where(seen.made[t] & inside[t], np.maximum(far, size), far)
+        return far
+
+    return {
+        "likelihood ratio": total,
+        "ending": ending(bout),
+        "farthest by D": farthest(0),
+        "farthest by D'": farthest(1),
+    }
+
+
+def second_noise(bout: ScoredRun) -> dict[str, Array]:
+    """PP-ADMM with θ̃ revealed: θ̃ itself, then the release given θ̃.
+
+    The two θ̂ lie at θ̃ ± a, so log p_D/p_D' = 2a·(release − θ̃)/σ₂². The sum that a message carries
+    must be that of the releases: what is new in it is compared with θ̃, too.
+    """
+    seen, rule = bout.seen, bout.rule
+    if seen.solved is None:
+        raise TypeError("The second noise is audited with a solver that reveals the minimiser.")
+    sigma, total = rule.mechanism.scales["sigma2"], np.zeros(seen.runs)
+    added, before = np.zeros(seen.runs), np.zeros_like(seen.total[0])
+    for t in range(seen.rounds):
+        away = (seen.after[t] - seen.solved[t])[:, 0]
+        shift = rule.mechanism.beta / bout.mu(t)
+        total += perturbed(bout, t, seen.solved[t]) + 2.0 * shift * away / sigma**2
+        added += (seen.total[t] - before - seen.solved[t])[:, 0]
+        before = seen.total[t]
+    return {"likelihood ratio": total, "sum of releases": added, "ending": ending(bout)}
+
+
+def gamma(bout: ScoredRun) -> dict[str, Array]:
+    """DVP, M-ADMM, R-ADMM: p(θ̃) ∝ exp(−r‖∇F(θ̃)‖)·det ∇²F(θ̃), in the rounds that read data."""
+    every = 2 if bout.rule.name == "r-admm" else 1
+
+    def one(t: int) -> Array:
+        theta, rate = bout.seen.after[t], bout.rule.mechanism.rates(bout.mu(t))
+
+        def log_density(side: int) -> Array:
+            size = np.linalg.norm(bout.noise(t, theta, side), axis=1)
+            return np.asarray(bout.stretch(t, theta, side) - rate * size)
+
+        return ratio(log_density) if t % every == 0 else np.zeros(len(theta))
+
+    return {"likelihood ratio": bout.summed(one), "ending": ending(bout)}
+
+
+def gradients(bout: ScoredRun) -> dict[str, Array]:
+    """Noisy gradient descent: what is left of a step is the noisy gradient."""
+    seen, rule = bout.seen, bout.rule
+
+    def one(t: int) -> Array:
+        before, after = seen.before[t], seen.after[t]
+        slope = (before - after) / rule.step[:, None] - rule.weight[:, None] * before
+
+        def log_density(side: int) -> Array:
+            z = (slope - bout.world.slope(before, side)) / rule.sigma[:, None]
+            return np.asarray(-0.5 * np.vecdot(z, z))
+
+        return ratio(log_density)
+
+    return {"likelihood ratio": bout.summed(one), "ending": ending(bout)}
+
+
+def tests_and_releases(bout: ScoredRun) -> dict[str, Array]:
+    """IPP-ADMM with Gaussian tests: every answer, every release, and the end."""
+    seen, rule = bout.seen, bout.rule
+    before = np.concatenate([np.zeros((1, seen.runs)), np.cumsum(seen.spoke, axis=0)[:-1]])
+    left = rule.releases - before
+
+    def one(t: int) -> Array:
+        spoke = seen.spoke[t]
+        released = np.where(spoke, perturbed(bout, t, seen.after[t]), 0.0)
+        return released + np.where(left[t] > 0, _answers(bout, t, spoke), 0.0)
+
+    return {"likelihood ratio": bout.summed(one), "ending": ending(bout)}
+
+
+def _answers(bout: ScoredRun, t: int, spoke: Array) -> Array:
+    """log p_D/p_D' of one answer: P(yes) = Φ((‖∇F(θᵢ)‖ − threshold)/σ)."""
+    test, before = bout.rule.test, bout.seen.before[t]
+
+    def log_density(side: int) -> Array:
+        size = np.linalg.norm(bout.noise(t, before, side), axis=1)
+        z = (size - test.threshold) / test.noise
+        return np.asarray(log_ndtr(np.where(spoke, z, -z)))
+
+    return ratio(log_density)
+
+
+def silence(bout: ScoredRun) -> dict[str, Array]:
+    """With one "yes" the whole transcript of the tests is how long the agent stayed silent."""
+    spoke = bout.seen.spoke
+    first = np.where(spoke.any(axis=0), spoke.argmax(axis=0), len(spoke))
+    return {"rounds of silence": first.astype(np.float64), "ending": ending(bout)}

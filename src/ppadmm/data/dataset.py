@@ -1,0 +1,48 @@
+"""Encoded records with the schema that encoded them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from ppadmm import checks
+from ppadmm.data.file_identity import FileIdentity
+from ppadmm.data.schema import Schema
+from ppadmm.data.shard import Matrix, Vector
+from ppadmm.errors import DataError
+from ppadmm.records import HoldsRecords
+
+
+@dataclass(frozen=True)
+class Dataset(HoldsRecords):
+    """Encoded records X (n, d), ‖xᵢ‖ ≤ 1, labels y (n,), and how they came to be.
+
+    `train_records` of the n are for training and the rest for testing; `table` holds the records
+    before encoding, `origin` says which file they were read from.
+    """
+
+    name: str
+    X: Matrix
+    y: Vector
+    schema: Schema
+    train_records: int
+    table: Any = None
+    origin: FileIdentity | None = None
+
+    def __post_init__(self) -> None:
+        if self.n < 2:
+            raise DataError(f"Expected at least 2 records in {self.name!r}, got {self.n}.")
+        checks.count("train_records", self.train_records)
+        if self.train_records >= self.n:
+            raise DataError(
+                f"Expected more than {self.train_records:,} records in {self.name!r}, so that "
+                f"some are left for testing, got {self.n:,}."
+            )
+
+    @property
+    def n(self) -> int:
+        """Number of records."""
+        return int(self.X.shape[0])
+
+    @property
+    def d(self) -> int:
+        """Number of features, the intercept included."""
+        return int(self.X.shape[1])

@@ -1,0 +1,1 @@
+"""Records larger than memory: read in batches, kept in blocks."""

@@ -1,0 +1,191 @@
+"""Parquet files that are too large for memory, read a piece at a time.
+
+The names of columns, the numbers of rows and the dates of the files are looked at first; a file
+that is not the same when it has been read as it was then is refused.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from ppadmm.data.columns import column, is_number, is_text
+from ppadmm.data.file_identity import FileIdentity
+from ppadmm.errors import DataError
+
+SUFFIXES = (".parquet", ".pq")
+PAGE = 2**20
+"""Bytes of a page, the piece of a column that is decoded at once, as most writers make them."""
+LENGTH = 4
+"""Bytes of the length of a text."""
+READ_AHEAD = 2**16
+"""Bytes of a column that are read from disk at once."""
+
+
+@dataclass(frozen=True)
+class ParquetFile:
+    """One file as it was found."""
+
+    path: Path
+    rows: int
+    names: tuple[str, ...]
+    types: tuple[Any, ...]
+    stamp: FileIdentity
+
+    @classmethod
+    def found(cls, path: Path) -> "ParquetFile":
+        """Look at a file without reading its records."""
+        with _named(path):
+            stamp = FileIdentity.of(path)
+            footer = pa.parquet.read_metadata(path)
+            schema = footer.schema.to_arrow_schema()
+        return cls(path, footer.num_rows, tuple(schema.names), tuple(schema.types), stamp)
+
+    def require(self, columns: Iterable[str]) -> None:
+        """Refuse a file in which a column is missing or there twice."""
+        empty = pa.table([pa.nulls(0)] * len(self.names), names=[n.strip() for n in self.names])
+        for name in columns:
+            with placed(self):
+                column(empty, name)
+
+    def page_bytes(self, widths: Mapping[str, int]) -> int:
+        """Return about how much a reader holds: a page of each of the columns in `widths`.
+
+        `widths` says how long a text of a column is at most. The footer knows the pages better,
+        but what it knows depends on the records, and what follows from this must not.
+        """
+        kinds = {name.strip(): type_ for name, type_ in zip(self.names, self.types, strict=True)}
+        return sum(min(PAGE, self.rows * _width(kinds[name], widths[name])) for name in widths)
+
+    def batches(self, columns: Iterable[str], rows: int) -> Iterator[tuple[int, Any]]:
+        """Yield (first row, counted from 0; table of ≤ `rows` rows with these columns)."""
+        wanted = set(columns)
+        names = [name for name in self.names if name.strip() in wanted]
+        self.stamp.require_same()
+        start = 0
+        try:
+            for table in _read(self.path, names, rows):
+                yield start, table.rename_columns([n.strip() for n in table.column_names])
+                start += table.num_rows
+        except DataError:
+            self.stamp.require_same()
+            raise
+        self.stamp.require_same()
+
+
+@dataclass(frozen=True)
+class Group:
+    """The files of one organisation, or of all: a file, or all in a folder."""
+
+    name: str
+    files: tuple[ParquetFile, ...]
+
+    @property
+    def rows(self) -> int:
+        """Number of records."""
+        return sum(file.rows for file in self.files)
+
+
+def find_groups(path: str | Path) -> tuple[Group, ...]:
+    """Return a file as one group, or a folder as a group for every file and folder in it.
+
+    In order of their names; files in deeper folders count, hidden ones and those whose name
+    begins with an underscore do not.
+    """
+    path = Path(path)
+    if not path.is_dir() and not path.name.lower().endswith(SUFFIXES):
+        raise DataError(
+            f"Only Parquet files ({', '.join(SUFFIXES)}) and folders of them can be streamed, got "
+            f"{str(path)!r}; leave memory out."
+        )
+    entries = _visible(path) if path.is_dir() else [path]
+    groups = tuple(Group(_name(entry), _files(entry)) for entry in entries)
+    if not any(group.rows for group in groups):
+        raise DataError(f"{str(path)!r} holds no records in Parquet files.")
+    return tuple(group for group in groups if group.files)
+
+
+@contextmanager
+def placed(file: ParquetFile, start: int = 0, columns: Iterable[str] = ()) -> Iterator[None]:
+    """Say in an error which file it is about, and count its row from the start of the file."""
+    try:
+        yield
+    except DataError as error:
+        text = _counted_from(str(error), start, columns)
+        raise DataError(f"File {str(file.path)!r}: {text}") from None
+
+
+def _counted_from(text: str, start: int, columns: Iterable[str]) -> str:
+    """Add `start` to the number in "Column 'x', row 7: …"; a column may have any name."""
+    for name in columns:
+        for kind in ("Column", "Label"):
+            head = f"{kind} {name!r}, row "
+            if text.startswith(head):
+                row = text[len(head) :].split(":")[0].split(" ")[0]
+                return f"{head}{int(row) + start}{text[len(head) + len(row) :]}"
+    return text
+
+
+def _read(path: Path, names: list[str], rows: int) -> Iterator[Any]:
+    # Without a buffer, or with what Arrow calls pre-buffering, whole row groups stay in memory.
+    options = {"buffer_size": READ_AHEAD, "pre_buffer": False}
+    with _named(path), pa.parquet.ParquetFile(path, **options) as file:
+        yield from _joined(file.iter_batches(rows, columns=names, use_threads=False), rows)
+
+
+def _joined(batches: Iterable[Any], rows: int) -> Iterator[Any]:
+    """Cut tables of exactly `rows` rows: who wrote the file chose row groups by its records."""
+    held: list[Any] = []
+    missing = rows
+    for batch in batches:
+        start = 0
+        while len(batch) - start >= missing:
+            yield pa.Table.from_batches([*held, batch.slice(start, missing)])
+            held, start, missing = [], start + missing, rows
+        if start < len(batch):
+            held.append(batch.slice(start))
+            missing -= len(batch) - start
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _width(type_: Any, text: int) -> int:
+    """Return the most bytes of a cell."""
+    kind = type_.value_type if pa.types.is_dictionary(type_) else type_
+    if is_text(kind):
+        return LENGTH + text
+    return max(1, kind.bit_width // 8) if is_number(kind) else PAGE
+
+
+def _files(entry: Path) -> tuple[ParquetFile, ...]:
+    if not entry.is_dir():
+        return (ParquetFile.found(entry),)
+    return tuple(file for inner in _visible(entry) for file in _files(inner))
+
+
+def _visible(folder: Path) -> list[Path]:
+    return [
+        entry
+        for entry in sorted(folder.iterdir())
+        if not entry.name.startswith((".", "_"))
+        and (entry.is_dir() or entry.name.lower().endswith(SUFFIXES))
+    ]
+
+
+def _name(entry: Path) -> str:
+    return entry.name if entry.is_dir() else entry.stem
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise DataError(f"There is no file {str(path)!r}.") from None
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).strip().splitlines()[0].rstrip(".")
+        raise DataError(f"Cannot read {str(path)!r} as parquet: {reason}.") from None

@@ -1,0 +1,1 @@
+"""Engines on a Ray cluster: tasks for sweeps, an actor for each agent."""

@@ -1,1 +1,0 @@
-"""Frozen run specifications and what runs them."""

@@ -1,0 +1,144 @@
+"""The file of a ledger: entries that are only ever added, each on disk at once.
+
+Entries are canonical JSON (`ppadmm.canonical`). Each holds the hash of the one before it,
+and its own hash is SHA-256 of its bytes, so the last hash, the *head*, stands for all of them.
+Beside the chain are the bytes of releases and secrets (the key that records are known by, what is
+kept of their rows, thresholds), which stay with the owner. Both are bound to the chain: the entry
+they belong to holds their digest, so that nothing of them can be deleted or changed unnoticed.
+
+Every transaction is with `synchronous=FULL`: when a call returns, what it wrote is on disk.
+"""
+
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ppadmm import canonical
+from ppadmm.errors import BudgetError, LedgerError
+from ppadmm.ledger.chain import GENESIS, ChainRow, Head, follow
+from ppadmm.ledger.locks import spoken
+from ppadmm.ledger.state import Body, LedgerState
+
+SEAL = 16
+"""Random bytes before every secret."""
+TABLES = ("entries", "payloads", "secrets")
+SCHEMA = (
+    "CREATE TABLE entries (seq INTEGER PRIMARY KEY, body BLOB NOT NULL, hash TEXT NOT NULL)",
+    "CREATE TABLE payloads (seq INTEGER PRIMARY KEY, bytes BLOB NOT NULL)",
+    "CREATE TABLE secrets (seq INTEGER PRIMARY KEY, bytes BLOB NOT NULL)",
+    *(
+        f"CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table} "
+        f"BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
+        for table in TABLES
+        for verb in ("UPDATE", "DELETE")
+    ),
+)
+
+
+class ChainFile:
+    """A ledger's file, open for writing; entries are read once and then as they are added.
+
+    `append`, `payload` and `secret` are for use inside a `transaction`.
+    """
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._db = connection
+        self._books = LedgerState()
+        self._head = Head(0, GENESIS)
+
+    @property
+    def books(self) -> LedgerState:
+        """The sum of all entries that were read."""
+        return self._books
+
+    @property
+    def head(self) -> Head:
+        """The last entry that was read."""
+        return self._head
+
+    def refresh(self) -> None:
+        """Read what other processes have added."""
+        with self.transaction():
+            pass
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Hold the only right to write, with all entries read; all is written or nothing."""
+        with spoken(self.path):
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                self._read_on()
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._db.execute("ROLLBACK")
+                self._books, self._head = LedgerState(), Head(0, GENESIS)
+                raise
+
+    def _read_on(self) -> None:
+        found = self._db.execute("SELECT name FROM sqlite_master WHERE name = 'entries'").fetchone()
+        if found is None:
+            return
+        query = "SELECT seq, body, hash FROM entries WHERE seq > ? ORDER BY seq"
+        for seq, body, hash_ in self._db.execute(query, (self._head.count,)).fetchall():
+            self._head = follow(self._books, self._head, ChainRow(seq, body, hash_))
+
+    def append(
+        self, kind: str, payload: bytes | None = None, secret: bytes | None = None, **fields: Any
+    ) -> int:
+        """Add an entry that the books allow, and what lies beside it; return its number.
+
+        A `secret` is stored behind random bytes, so that its digest in the chain tells nothing.
+        """
+        seq = self._head.count + 1
+        sealed = None if secret is None else secrets.token_bytes(SEAL) + secret
+        body = {
+            "seq": seq, "kind": kind, "time": now(), "previous": self._head.hash, **fields,
+            **({} if sealed is None else {"secret": canonical.digest(sealed)}),
+        }  # fmt: skip
+        data = canonical.dumps(body)
+        row = ChainRow(seq, data, canonical.digest(data), payload, sealed)
+        self._head = follow(self._books, self._head, row, BudgetError)
+        self._db.execute("INSERT INTO entries VALUES (?, ?, ?)", (seq, data, row.hash))
+        if payload is not None:
+            self._db.execute("INSERT INTO payloads VALUES (?, ?)", (seq, payload))
+        if sealed is not None:
+            self._db.execute("INSERT INTO secrets VALUES (?, ?)", (seq, sealed))
+        return seq
+
+    def secret(self, body: Body) -> bytes:
+        """Return the secret beside an entry; it never leaves the file."""
+        query = "SELECT bytes FROM secrets WHERE seq = ?"
+        found = self._db.execute(query, (body["seq"],)).fetchone()
+        if found is None or canonical.digest(found[0]) != body["secret"]:
+            raise LedgerError(
+                f"The secret beside entry {body['seq']} of {str(self.path)!r} is missing or "
+                "changed; take the ledger from a backup."
+            )
+        return bytes(found[0][SEAL:])
+
+    def payload(self, body: Body) -> bytes:
+        """Return the bytes of the release in an entry."""
+        seq = body["seq"]
+        found = self._db.execute("SELECT bytes FROM payloads WHERE seq = ?", (seq,)).fetchone()
+        if found is None or canonical.digest(found[0]) != body["digest"]:
+            raise LedgerError(
+                f"The bytes of the release in entry {seq} of {str(self.path)!r} are missing or "
+                "changed; nothing was sent."
+            )
+        return bytes(found[0])
+
+
+def now() -> str:
+    """Return the time in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

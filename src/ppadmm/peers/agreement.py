@@ -1,0 +1,221 @@
+"""What all peers sign before round 0: everything that is public about a run.
+
+An agreement is a frozen value with one canonical spelling. Its digest names the run, so a message
+of another run, or of the same run under other terms, is refused by its very name.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from ppadmm import checks
+from ppadmm.accounting import ADJACENCIES, Budget
+from ppadmm.algorithms import ALGORITHMS, CALIBRATIONS, Settings
+from ppadmm.algorithms.defaults import BETA
+from ppadmm.algorithms.settings import HALF_THE_ROUNDS, MAX_ROUNDS, Speaking
+from ppadmm.errors import InputError
+from ppadmm.problem import LOSSES, Graph
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+        Ed25519PrivateKey,
+        Ed25519PublicKey,
+    )
+
+FORMAT = 2
+DOMAIN = b"ppadmm agreement 2\0"
+
+
+@dataclass(frozen=True)
+class Party:
+    """One organisation: its name, Ed25519 public key (hex), number of records and largest ε.
+
+    `endpoint` (host:port) is where it can be dialled; a site that can only dial out has none.
+    """
+
+    name: str
+    key: str
+    records: int
+    epsilon: float
+    endpoint: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise InputError(f"Expected the name of a party, got {self.name!r}.")
+        checks.count(f"the records of {self.name}", self.records, at_least=0)
+        object.__setattr__(self, "epsilon", checks.positive(f"ε of {self.name}", self.epsilon))
+        if len(_bytes(self.name, self.key)) != 32:
+            raise InputError(f"Expected a key of 32 bytes for {self.name}, got {self.key!r}.")
+
+    def public_key(self) -> "Ed25519PublicKey":
+        """Return the key that this party's messages must verify with."""
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+        return Ed25519PublicKey.from_public_bytes(_bytes(self.name, self.key))
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The terms of one run. Party i is agent i; `edges` says who talks to whom.
+
+    `nonce` tells runs under the same terms apart. `patience` is how many seconds a peer waits for a
+    silent neighbour before it ends the run. With a `pace` > 0 a message leaves that many seconds
+    after the last one that it waited for came, so that how long a solve took does not show.
+    """
+
+    parties: tuple[Party, ...]
+    edges: tuple[tuple[int, int], ...]
+    schema: str
+    parameters: int
+    rounds: int
+    eta: float
+    delta: float
+    nonce: str
+    algorithm: str = "pp"
+    loss: str = "logistic"
+    multiclass: str = "auto"
+    regularisation: float = 0.0
+    beta: float = BETA
+    calibration: str = "proven"
+    adjacency: str = "replace-one"
+    speaking: Speaking = HALF_THE_ROUNDS
+    patience: float = 600.0
+    pace: float = 0.0
+    format: int = FORMAT
+
+    def __post_init__(self) -> None:
+        if self.format != FORMAT:
+            raise InputError(
+                f"The agreement has format {self.format!r}, this version reads {FORMAT}; draft it "
+                "anew with ppadmm peer agree."
+            )
+        object.__setattr__(self, "parties", tuple(self.parties))
+        object.__setattr__(self, "edges", self.graph.edges)
+        self._check_parties()
+        checks.count("parameters", self.parameters)
+        checks.count("rounds", self.rounds, at_most=MAX_ROUNDS)
+        for name in ("eta", "beta", "patience"):
+            object.__setattr__(self, name, checks.positive(name, getattr(self, name)))
+        for name in ("regularisation", "pace"):
+            object.__setattr__(self, name, checks.non_negative(name, getattr(self, name)))
+        if not self.pace < self.patience / 2.0:
+            raise InputError(
+                f"A pace of {self.pace:g} s leaves no room in a patience of {self.patience:g} s; "
+                "choose a patience of more than twice the pace."
+            )
+        object.__setattr__(self, "delta", checks.probability("delta", self.delta))
+        checks.one_of("algorithm", self.algorithm, ALGORITHMS)
+        checks.one_of("loss", self.loss, LOSSES)
+        checks.one_of("calibration", self.calibration, CALIBRATIONS)
+        checks.one_of("adjacency", self.adjacency, ADJACENCIES)
+
+    def _check_parties(self) -> None:
+        for what in ("name", "key"):
+            values = [getattr(party, what) for party in self.parties]
+            if len(set(values)) != len(values):
+                twice = next(v for v in values if values.count(v) > 1)
+                raise InputError(f"Two parties have the same {what}, {twice!r}; give each its own.")
+
+    @property
+    def graph(self) -> Graph:
+        """The network; refuses edges that leave a party out."""
+        return Graph(len(self.parties), self.edges, "agreement")
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 (hex) of the canonical JSON."""
+        return hashlib.sha256(self.canonical()).hexdigest()
+
+    @property
+    def run(self) -> bytes:
+        """The 16 bytes that name the run in every message."""
+        return bytes.fromhex(self.digest)[:16]
+
+    def canonical(self) -> bytes:
+        """Return the one spelling that is hashed and signed."""
+        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return text.encode()
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> "Agreement":
+        """Read plain data, as `asdict` writes it; what is missing or unknown is named."""
+        known = {field.name for field in fields(cls)}
+        if unknown := sorted(set(content) - known):
+            raise InputError(f"The agreement has an unknown entry {unknown[0]!r}; remove it.")
+        needed = [field.name for field in fields(cls) if field.default is MISSING]
+        if lacking := [repr(name) for name in needed if name not in content]:
+            raise InputError(
+                f"The agreement lacks {', '.join(lacking)}; take the file that ppadmm peer agree "
+                "wrote."
+            )
+        try:
+            values = dict(content)
+            values["parties"] = tuple(Party(**party) for party in values.get("parties", ()))
+            values["edges"] = tuple((int(i), int(j)) for i, j in values.get("edges", ()))
+            if "speaking" in values:
+                values["speaking"] = Speaking(**values["speaking"])
+            return cls(**values)
+        except InputError:
+            raise
+        except (TypeError, ValueError, AttributeError, KeyError, OverflowError) as error:
+            raise InputError(f"The agreement cannot be read: {error}.") from None
+
+    def settings(self, agent: int) -> Settings:
+        """Return what agent `agent` runs with: the common terms and its own ε."""
+        return Settings(
+            rounds=self.rounds,
+            eta=(self.eta,),
+            regularisation=(self.regularisation,),
+            budgets=(Budget(self.parties[agent].epsilon, self.delta),),
+            beta=self.beta,
+            calibration=self.calibration,
+            adjacency=self.adjacency,
+            speaking=self.speaking,
+        )
+
+    def sign(self, key: "Ed25519PrivateKey") -> bytes:
+        """Return a signature on these terms and no others."""
+        return key.sign(DOMAIN + bytes.fromhex(self.digest))
+
+    def is_signed(self, agent: int, signature: bytes) -> bool:
+        """Say whether party `agent` signed these terms."""
+        from cryptography.exceptions import InvalidSignature
+
+        try:
+            key = self.parties[agent].public_key()
+            key.verify(signature, DOMAIN + bytes.fromhex(self.digest))
+        except (InvalidSignature, IndexError):
+            return False
+        return True
+
+
+def differences(mine: Agreement, theirs: Agreement) -> list[str]:
+    """Name every entry in which two agreements differ, with both values."""
+    found: list[str] = []
+    _compare("", asdict(mine), asdict(theirs), found)
+    return found
+
+
+def _compare(where: str, mine: Any, theirs: Any, found: list[str]) -> None:
+    if isinstance(mine, dict) and isinstance(theirs, dict):
+        for name in dict.fromkeys((*mine, *theirs)):
+            _compare(f"{where}.{name}".lstrip("."), mine.get(name), theirs.get(name), found)
+    elif _alike(mine, theirs):
+        for k, (a, b) in enumerate(zip(mine, theirs, strict=True)):
+            _compare(f"{where}[{k}]", a, b, found)
+    elif mine != theirs:
+        found.append(f"{where}: mine is {mine!r}, theirs is {theirs!r}")
+
+
+def _alike(mine: Any, theirs: Any) -> bool:
+    lists = isinstance(mine, tuple | list) and isinstance(theirs, tuple | list)
+    return lists and len(mine) == len(theirs)
+
+
+def _bytes(name: str, text: object) -> bytes:
+    try:
+        return bytes.fromhex(str(text))
+    except ValueError:
+        raise InputError(f"Expected the key of {name} in hexadecimal, got {text!r}.") from None

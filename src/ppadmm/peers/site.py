@@ -1,0 +1,272 @@
+"""One site of a run over a network: its records, its agent, and what is public of the others."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ppadmm.accounting import Charge, Tally
+from ppadmm.agent import Agent
+from ppadmm.algorithms import Algorithm, Site, recipe_named
+from ppadmm.arrays import Array
+from ppadmm.data import Dataset, Schema, StreamedData, open_stream, shards
+from ppadmm.data.fingerprint import NO_RECORDS, Fingerprint, fingerprint
+from ppadmm.datasets import load
+from ppadmm.errors import DataError, InputError
+from ppadmm.ledger import Ledger
+from ppadmm.ledger.protocol import Lost, Past, Sent
+from ppadmm.noise import SecureNoise, SeededNoise
+from ppadmm.peers.agreement import Agreement
+from ppadmm.problem import Loss, NoRecords, Risk, loss_for, risk_over
+from ppadmm.records import HoldsRecords
+from ppadmm.statements.claims import SEEDED, UNCONFIRMED
+
+
+@dataclass(frozen=True)
+class SiteRecords(HoldsRecords):
+    """A site's own records, or none at a site that only listens; `schema` is public."""
+
+    schema: Schema
+    data: Dataset | StreamedData | None
+
+    @property
+    def n(self) -> int:
+        """How many there are; all are trained on."""
+        return 0 if self.data is None else self.data.n
+
+    @cached_property
+    def fingerprint(self) -> Fingerprint:
+        """What a ledger knows them by."""
+        return NO_RECORDS if self.data is None else fingerprint(self.data)
+
+    def risk(self, parameters: int, loss: Loss) -> Risk:
+        """Return what reads them."""
+        data = self.data
+        if data is None:
+            return NoRecords(parameters, loss)
+        if isinstance(data, StreamedData):
+            return risk_over(data.whole(), loss)
+        whole = shards(data.X, data.y, [np.arange(data.n)], self.schema.classes)
+        return risk_over(whole[0], loss)
+
+
+def read_records(data: Path | None, schema: Path, memory: int | None = None) -> SiteRecords:
+    """Read a site's records with their public schema; with `memory`, or in a folder, stream them.
+
+    `memory` is the cap in bytes.
+    """
+    public = Schema.from_toml(schema)
+    if data is None:
+        return SiteRecords(public, None)
+    if not data.exists():
+        raise DataError(f"There are no records at {str(data)!r}; give their file as data = …")
+    if memory is not None or data.is_dir():
+        return SiteRecords(public, open_stream(str(data), public, memory))
+    return SiteRecords(public, load(data, schema=public))
+
+
+class _Counted(NoRecords):
+    """Another party's records, known by their number alone: enough to work out its noise."""
+
+    def __init__(self, n: int, d: int, loss: Loss) -> None:
+        super().__init__(d, loss)
+        self._n = n
+
+    @property
+    def n(self) -> int:
+        """The number in the agreement."""
+        return self._n
+
+
+class Replayed:
+    """A simulation's ledger: seeded noise is a function of the round, so it is made again.
+
+    Where a process was killed between paying and keeping, the round is paid for already; with the
+    same seed the same release comes out. A private run never does this: it falls silent.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._paid = False
+
+    def past(self, round_: int) -> Past:
+        """Begin a round; a lost one is made again."""
+        found = self._ledger.past(round_)
+        self._paid = isinstance(found, Lost)
+        return None if self._paid else found
+
+    def charge(self, charge: Charge) -> None:
+        """Book a release, unless that was done before."""
+        if not self._paid:
+            self._ledger.charge(charge)
+
+    @property
+    def durable(self) -> bool:
+        """Whether a restarted agent finds here what it did before."""
+        return self._ledger.durable
+
+    def record(self, sent: Sent) -> None:
+        """Keep what the round says."""
+        self._ledger.record(sent)
+
+    def keep(self, name: str, value: Array) -> None:
+        """Keep a secret of the run, once."""
+        if self._ledger.kept(name) is None:
+            self._ledger.keep(name, value)
+
+    def kept(self, name: str) -> Array | None:
+        """Return a secret that was kept."""
+        return self._ledger.kept(name)
+
+    def reserve(self, run: Iterable[tuple[Charge, int]]) -> None:
+        """Set aside the most that a run may cost."""
+        self._ledger.reserve(run)
+
+    @property
+    def spent(self) -> Tally:
+        """All that was charged so far."""
+        return self._ledger.spent
+
+    @property
+    def reserved(self) -> Tally:
+        """The most that the run may cost."""
+        return self._ledger.reserved
+
+
+@dataclass(frozen=True)
+class PublicPart:
+    """What is public of one site's part in an agreement; `data` is what the site calls its records.
+
+    Results and reports hold this, and no records.
+    """
+
+    agreement: Agreement
+    number: int
+    schema: Schema
+    data: str
+    seed: int | None = None
+
+    @property
+    def records(self) -> int:
+        """How many there are; all are trained on."""
+        return self.agreement.parties[self.number].records
+
+    @cached_property
+    def loss(self) -> Loss:
+        """The loss of the agreement for the classes of the schema."""
+        terms = self.agreement
+        return loss_for(terms.loss, self.schema.classes, terms.multiclass)
+
+    @property
+    def parameters(self) -> int:
+        """Length of a model."""
+        return self.schema.dimension * self.loss.outputs
+
+    def rule(self, number: int, risk: Risk | None = None) -> Algorithm[Any]:
+        """Return a party's algorithm; without its records, as far as that is public: its noise."""
+        graph, size = self.agreement.graph, self.agreement.parties[number].records
+        near = graph.neighbours(number)
+        degrees = tuple(graph.degree(j) for j in near)
+        own = risk or _Counted(size, self.parameters, self.loss)
+        site = Site(number, graph.size, near, own, degrees)
+        return recipe_named(self.agreement.algorithm).build(site, self.agreement.settings(number))
+
+    @cached_property
+    def reserved(self) -> list[Tally]:
+        """The most that the run may cost each party, from public numbers alone."""
+        return [_tally(self.rule(i)) for i in range(len(self.agreement.parties))]
+
+    @cached_property
+    def scales(self) -> list[dict[str, float]]:
+        """The sizes of every party's noise, public too."""
+        rules = [self.rule(i) for i in range(len(self.agreement.parties))]
+        return [{name: float(size[0]) for name, size in rule.scales.items()} for rule in rules]
+
+    @property
+    def not_private_because(self) -> tuple[str, ...]:
+        """Why this site's run is not private; empty if it is."""
+        reasons = []
+        if why := recipe_named(self.agreement.algorithm).not_private_because:
+            reasons.append(why)
+        if self.seed is not None:
+            reasons.append(f"the noise follows from the seed {self.seed}, so anyone can remove it")
+        if self.agreement.calibration == "paper":
+            reasons.append("the paper's calibration is not proven")
+        if not self.schema.confirmed:
+            reasons.append(UNCONFIRMED)
+        return tuple(reasons)
+
+    @property
+    def noise_source(self) -> str:
+        """Where the noise comes from."""
+        if self.seed is not None:
+            return SEEDED
+        return recipe_named(self.agreement.algorithm).noise_source
+
+
+@dataclass(frozen=True)
+class Participant(HoldsRecords):
+    """One site's part in an agreement; with a `seed` its noise is a simulation's."""
+
+    agreement: Agreement
+    number: int
+    records: SiteRecords
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        agreement, schema = self.agreement, self.records.schema
+        if not 0 <= self.number < len(agreement.parties):
+            raise InputError(
+                f"The agreement has {len(agreement.parties)} parties, and none is {self.number}."
+            )
+        if recipe_named(agreement.algorithm).pooled:
+            raise InputError(f"{agreement.algorithm!r} pools all records; peers keep theirs.")
+        if schema.digest() != agreement.schema:
+            raise DataError(
+                f"The schema of this site has the digest {schema.digest()[:12]}…, the agreement's "
+                f"is {agreement.schema[:12]}…; take the schema file that all agreed on."
+            )
+        agreed = agreement.parties[self.number].records
+        if self.records.n != agreed:
+            raise DataError(
+                f"This site has {self.records.n:,} records, the agreement says {agreed:,}; "
+                "agree on the true number, or give the right file."
+            )
+        if self.public.parameters != agreement.parameters:
+            raise DataError(
+                f"The schema gives {self.public.parameters} parameters, the agreement says "
+                f"{agreement.parameters}."
+            )
+
+    @cached_property
+    def public(self) -> PublicPart:
+        """All but the records."""
+        records = self.records
+        name = records.data.name if records.data else "none"
+        return PublicPart(self.agreement, self.number, records.schema, name, self.seed)
+
+    @cached_property
+    def risk(self) -> Risk:
+        """What reads this site's records."""
+        return self.records.risk(self.public.parameters, self.public.loss)
+
+    def rule(self) -> Algorithm[Any]:
+        """Return this site's algorithm."""
+        return self.public.rule(self.number, self.risk)
+
+    def agent(self, rule: Algorithm[Any], ledger: Ledger) -> Agent:
+        """Return this site's agent."""
+        near, seed = self.agreement.graph.neighbours(self.number), self.seed
+        if seed is None:
+            return Agent(rule, self.number, near, [ledger], SecureNoise())
+        return Agent(rule, self.number, near, [Replayed(ledger)], SeededNoise((seed,)))
+
+
+def _tally(rule: Algorithm[Any]) -> Tally:
+    tally = Tally()
+    for charge, times in rule.reserved[0]:
+        tally = tally.plus(charge, times)
+    return tally

@@ -1,0 +1,244 @@
+"""What a person reads after `ppadmm plan`: plain text, and one HTML page with the curve."""
+
+import json
+import os
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+from markupsafe import Markup
+
+from ppadmm import __version__
+from ppadmm.algorithms import recipe_named
+from ppadmm.errors import InputError
+from ppadmm.planning.result import Change, Forecast, Plan
+from ppadmm.runs.report.page import NAMES, content_hash, signed, templates
+from ppadmm.runs.report.svg import Mark, Series, line_chart, short
+from ppadmm.runs.tables import WIDTH, fill, table
+from ppadmm.runs.text import NOISES
+from ppadmm.statements.claims import UNITS
+
+MADE_UP = (
+    "A forecast on made-up records of {count} populations, not on yours: the range is over noise "
+    "and over what the data may be like. No private data were read. {advice}docs/plan.md says how "
+    "well such forecasts met real data."
+)
+RESAMPLED = (
+    "A forecast on {name}, not on your records: as good as they are alike. No private data were "
+    "read. docs/plan.md says how well such forecasts met real data."
+)
+ADVICE = (
+    "The error of a model without privacy on similar data (--nonprivate-error), the share of the "
+    "rarer classes (--majority-error) or public records (--public) narrow it. "
+)
+
+
+def plan_text(plan: Plan) -> str:
+    """Return settings, expected error, the curve, what would help and what it is worth."""
+    blocks = [
+        fill(headline(plan)),
+        "\n".join(_fact(name, value) for name, value in facts(plan)),
+        *(fill(words) for words in _answers(plan)),
+        table(("ε", "expected error", "four of five runs"), _curve_rows(plan)),
+        *_help(plan),
+        *(fill(f"Note: {note}") for note in plan.notes),
+        fill(worth(plan)),
+    ]
+    return "\n\n".join(blocks)
+
+
+def _fact(name: str, value: str) -> str:
+    first, rest = f"  {name:<16} ", " " * 19
+    return textwrap.fill(value, WIDTH, initial_indent=first, subsequent_indent=rest)
+
+
+def headline(plan: Plan) -> str:
+    """Return the question in one sentence."""
+    spec = plan.spec
+    classes = "" if plan.classes == 2 else f"{plan.classes} classes, "
+    where = "pooled at one place" if _pooled(plan) else f"network: {plan.graph_name}"
+    return (
+        f"Plan for {NAMES.get(spec.algorithm, spec.algorithm)}: {spec.agents} agents ({where}), "
+        f"{_records(plan)}, {plan.features} features, {classes}ε = {plan.epsilon:g} at "
+        f"δ = {spec.delta:g}"
+    )
+
+
+def facts(plan: Plan) -> list[tuple[str, str]]:
+    """Return what a run would use and what to expect, as (name, words)."""
+    return [*_settings(plan), *_errors(plan)]
+
+
+def worth(plan: Plan) -> str:
+    """Say what the forecast is made of."""
+    spec = plan.spec
+    if spec.real:
+        return RESAMPLED.format(name=Path(spec.public).name if spec.public else spec.like)
+    unknown = spec.nonprivate_error is None or spec.majority_error is None
+    return MADE_UP.format(count=len(plan.populations), advice=ADVICE if unknown else "")
+
+
+def _pooled(plan: Plan) -> bool:
+    return recipe_named(plan.spec.algorithm).pooled
+
+
+def _records(plan: Plan) -> str:
+    low, high = min(plan.spec.holdings), max(plan.spec.holdings)
+    return f"{low:,} records each" if low == high else f"{low:,} to {high:,} records"
+
+
+def _settings(plan: Plan) -> list[tuple[str, str]]:
+    used = plan.setup
+    if used is None:
+        return []
+    noise = max(used.noise, key=lambda scales: max(scales.values()))
+    rows = [
+        ("rounds", f"{used.rounds}, {_weight(plan)}"),
+        ("noise", ", ".join(f"{NOISES[name]} = {scale:.3g}" for name, scale in noise.items())),
+    ]
+    if not _pooled(plan):
+        rows.append(("messages", _messages(plan, used.releases)))
+    promise = f"ε = {used.epsilon_proven:.4g} for {UNITS[plan.spec.adjacency]}"
+    return [*rows, ("guarantee", f"{promise} (bound: {used.theorem}; docs/privacy.md)")]
+
+
+def _weight(plan: Plan) -> str:
+    used = plan.setup
+    if used is None:
+        return ""
+    return f"λ̂ = {used.regularisation:.3g}" if used.regularisation else f"η = {used.eta:g}"
+
+
+def _messages(plan: Plan, releases: int) -> str:
+    most = max(plan.degrees)
+    few = "at most " if plan.spec.algorithm == "ipp" else ""
+    return (
+        f"{few}{releases} per agent to each of its {_span(plan.degrees)} neighbours, "
+        f"{plan.message_bytes * most:,} bytes per agent and round"
+    )
+
+
+def _span(counts: Sequence[int]) -> str:
+    low, high = min(counts), max(counts)
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
+def _errors(plan: Plan) -> list[tuple[str, str]]:
+    low, high = min(plan.non_private), max(plan.non_private)
+    quiet = f"{median(plan.non_private):.4f}   (populations: {low:.4f} to {high:.4f})"
+    naming = f"{median(plan.majority):.4f}   (error of always naming it)"
+    rows = [("without privacy", quiet), ("commonest class", naming)]
+    if (ends := plan.expected.range) is None:
+        return rows
+    words = f"{plan.expected.median:.4f}   (four of five simulated runs: {_ends(ends)})"
+    return [("expected error", words), *rows]
+
+
+def _ends(ends: tuple[float, float]) -> str:
+    return f"{ends[0]:.4f} to {ends[1]:.4f}"
+
+
+def _answers(plan: Plan) -> list[str]:
+    """Answer "which ε for this error", and say why a budget cannot be reached."""
+    found = [plan.expected.infeasible] if plan.expected.infeasible else []
+    if (target := plan.target) is None:
+        return found
+    if target.epsilon is None:
+        return [
+            f"No ε up to {target.largest_tried:g} brings the median error to {target.error:g}: "
+            f"without privacy it is {median(plan.non_private):.4f}. The plan is for "
+            f"ε = {plan.epsilon:g}.",
+            *found,
+        ]
+    return [
+        f"ε = {target.epsilon:g} is the smallest found whose median error is at most "
+        f"{target.error:g}; {target.share:.0%} of the simulated runs reach it there.",
+        *found,
+    ]
+
+
+def _curve_rows(plan: Plan) -> list[tuple[str, str, str]]:
+    return [(f"{p.epsilon:g}", *_cells(p)) for p in plan.curve]
+
+
+def _cells(point: Forecast) -> tuple[str, str]:
+    if (ends := point.range) is None:
+        return "", "no noise reaches it"
+    return f"{point.median:.4f}", _ends(ends)
+
+
+def _help(plan: Plan) -> list[str]:
+    if not plan.changes:
+        return []
+    rows = [(change.words, gain_words(change)) for change in plan.changes]
+    return [table(("what would help most", "less error"), rows)]
+
+
+def gain_words(change: Change) -> str:
+    """Spell a gain with its standard error."""
+    if not change.gains:
+        return "no noise reaches ε"
+    return f"{signed(change.gain)} ± {change.uncertainty:.4f}"
+
+
+def write_plan(plan: Plan, folder: Path) -> Path:
+    """Write plan.json and plan.html into a new folder and return the page's path."""
+    if os.path.lexists(folder):
+        raise InputError(f"{str(folder)!r} exists already; choose another --out or remove it.")
+    try:
+        folder.mkdir(parents=True)
+        text = json.dumps(plan.to_dict(), indent=2, allow_nan=False) + "\n"
+        (folder / "plan.json").write_text(text, encoding="utf-8")
+        page = folder / "plan.html"
+        page.write_text(render_plan(plan), encoding="utf-8")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(
+            f"Cannot write the plan to {str(folder)!r}: {reason}; choose another --out."
+        ) from None
+    return page
+
+
+def render_plan(plan: Plan) -> str:
+    """Return the plan as one HTML page that loads nothing."""
+    environment = templates()
+    css = environment.get_template("report.css").render()
+    gains = [abs(change.gain) for change in plan.changes if change.gains]
+    return environment.get_template("plan.html").render(
+        plan=plan,
+        headline=headline(plan),
+        facts=facts(plan),
+        answers=_answers(plan),
+        rows=_curve_rows(plan),
+        worth=worth(plan),
+        gain_words=gain_words,
+        largest=max(gains, default=0.0),
+        picture=curve_picture(plan),
+        css=Markup(css),  # noqa: S704 - from our own template, without a value in it
+        css_hash=content_hash(css),
+        version=__version__,
+    )
+
+
+def curve_picture(plan: Plan) -> Markup | None:
+    """Draw the median error over ε with its range, or nothing for fewer than two points."""
+    points = [point for point in plan.curve if point.errors]
+    if len(points) < 2:
+        return None
+    x = [point.epsilon for point in points]
+    ends = [point.range or (0.0, 0.0) for point in points]
+    level = median(plan.non_private)
+    return line_chart(
+        "plot-plan",
+        "Expected test error by ε",
+        [Series("median", x, [point.median or 0.0 for point in points])],
+        ("ε", "test error"),
+        marks=[Mark(f"without privacy {level:.4f}", level)],
+        log=(True, False),
+        spell=(short, short),
+        band=(
+            Series("lower end", x, [a for a, _ in ends]),
+            Series("upper end", x, [b for _, b in ends]),
+        ),
+    )

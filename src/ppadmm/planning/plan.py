@@ -1,0 +1,241 @@
+"""What to expect of a run before any data is touched, by simulation on data that are not private.
+
+From public sizes alone: the noise, rounds and messages of the run; the test error with a range
+over noise and over what the data may be like; a curve over ε; the smallest ε for an error that is
+wanted; and what would help most. It is a forecast on other data, not a promise.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ppadmm.algorithms import recipe_named
+from ppadmm.arrays import Array
+from ppadmm.errors import InputError
+from ppadmm.planning.forecast import Population, Progress, Scenario, infeasible, setup, simulate
+from ppadmm.planning.populations import SampleSizes, made_up, open_public, repeats, resampled
+from ppadmm.planning.result import Change, Forecast, Plan, Target
+from ppadmm.planning.specification import PlanSpec
+from ppadmm.problem import KINDS, graph_from, loss_for, make_graph
+
+__all__ = ["Plan", "PlanSpec", "most_simulated", "plan"]
+
+MULTIPLES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
+"""The curve's budgets, in units of ε."""
+MOST_RECORDS, MOST_CELLS = 40_000, 2_400_000
+SEARCHED = (0.0625, 0.25, 1.0, 4.0, 16.0, 64.0)
+"""Where the search for an ε starts."""
+
+
+def plan(spec: PlanSpec, progress: Progress | None = None) -> Plan:
+    """Simulate; `progress(done, of)` counts batches of runs. Private data are never read."""
+    started = time.perf_counter()
+    study = _Study.of(spec, progress)
+    points, target = study.searched() if spec.error is not None else ({}, None)
+    epsilon = target.epsilon if target is not None and target.epsilon else spec.epsilon
+    curve = study.curve(epsilon, points)
+    expected = next(point for point in curve if point.epsilon == epsilon)
+    doubled = next(point for point in curve if point.epsilon == 2.0 * epsilon)
+    changes = study.changes(expected, doubled) if spec.changes and expected.errors else ()
+    case, crowds = study.case, study.crowds
+    return Plan(
+        spec=spec,
+        features=case.features,
+        classes=study.classes,
+        graph_name=case.graph.name,
+        degrees=case.graph.degrees,
+        parameters=case.parameters,
+        setup=None if expected.infeasible else setup(case, epsilon),
+        expected=expected,
+        curve=tuple(p for p in curve if study.shown(p.epsilon, epsilon, points)),
+        populations=tuple(crowd.name for crowd in crowds),
+        non_private=tuple(crowd.error for crowd in crowds),
+        majority=tuple(crowd.majority_error for crowd in crowds),
+        changes=changes,
+        target=target,
+        simulated_records=study.need.train,
+        notes=study.notes,
+        seconds=time.perf_counter() - started,
+    )
+
+
+class _Study:
+    """The crowds of a plan and what was simulated on them."""
+
+    def __init__(
+        self,
+        spec: PlanSpec,
+        case: Scenario,
+        classes: int,
+        need: SampleSizes,
+        recruits: list[Callable[[], Population]],
+        notes: tuple[str, ...],
+        progress: Progress | None,
+    ) -> None:
+        self.spec, self.case, self.classes = spec, case, classes
+        self.need, self.notes = need, notes
+        self._progress, self._done = progress, 0
+        self._of = len(recruits) * (2 + _batches(spec, case))
+        self.crowds: list[Population] = []
+        for recruit in recruits[: spec.seeds]:
+            self.crowds.append(recruit())
+            self._advance()
+
+    @classmethod
+    def of(cls, spec: PlanSpec, progress: Progress | None) -> "_Study":
+        """Settle sizes, open public records if there are any, and draw the crowds."""
+        data = None
+        if spec.real:
+            data = open_public(
+                str(spec.public or spec.like), spec.schema, spec.label, spec.data_dir
+            )
+        features = spec.features or (data.d if data else 0)
+        classes = data.schema.classes if data else spec.classes or 2
+        if data is not None and features > data.d:
+            raise InputError(
+                f"Expected at most the {data.d} features of {data.name!r}, got {features}."
+            )
+        loss = loss_for(spec.loss, classes)
+        case = Scenario(
+            records=spec.holdings, features=features,
+            graph=graph_from(spec.graph, spec.agents), loss=loss, algorithm=spec.algorithm,
+            delta=spec.delta, adjacency=spec.adjacency, rounds=spec.rounds, eta=spec.eta,
+            beta=spec.beta,
+        )  # fmt: skip
+        total = sum(spec.holdings)
+        need = SampleSizes(spec.holdings, features, min(1.0, most_simulated(features) / total))
+        notes = []
+        if need.share < 1.0:
+            notes.append(
+                f"{need.train:,} simulated records stand for {total:,}; the noise is that of all."
+            )
+        if data is not None and repeats(data, need):
+            notes.append(
+                f"{data.name} has {data.train_records:,} records to train on, so some are used "
+                "more than once."
+            )
+        known = (spec.nonprivate_error, spec.majority_error)
+        recruits = (
+            made_up(spec.like, need, loss, classes, known, spec.seed)
+            if data is None
+            else resampled(data, need, loss, spec.seed)
+        )
+        return cls(spec, case, classes, need, recruits, tuple(notes), progress)
+
+    def seeds(self, crowd: int) -> range:
+        """Return the noise seeds of a crowd: all runs have seeds of their own."""
+        first = 1_000_003 * self.spec.seed
+        return range(first + crowd, first + self.spec.seeds, len(self.crowds))
+
+    def errors(self, case: Scenario, epsilons: Sequence[float]) -> dict[float, tuple[float, ...]]:
+        """Return the errors of all runs at every feasible ε, crowd by crowd."""
+        parts: list[dict[float, Array]] = []
+        for k, crowd in enumerate(self.crowds):
+            parts.append(simulate(case, crowd, epsilons, self.seeds(k)))
+            self._advance()
+        feasible = parts[0]
+        return {e: tuple(float(v) for part in parts for v in part[e]) for e in feasible}
+
+    def curve(self, epsilon: float, known: dict[float, tuple[float, ...]]) -> tuple[Forecast, ...]:
+        """Return forecasts at ε, 2ε and the curve's budgets; `known` ones are not run again."""
+        asked = self.spec.epsilons
+        if asked is None:
+            asked = () if known else tuple(_nice(m * epsilon) for m in MULTIPLES)
+        wanted = sorted({*asked, epsilon, 2.0 * epsilon} - set(known))
+        found = {**known, **self.errors(self.case, wanted)}
+        points = sorted({*wanted, *known})
+        return tuple(
+            Forecast(e, found.get(e, ()), None if e in found else infeasible(self.case, e))
+            for e in points
+        )
+
+    def shown(self, at: float, epsilon: float, known: dict[float, tuple[float, ...]]) -> bool:
+        """Whether the curve shows this ε, rather than only needs it for twice the budget."""
+        asked = self.spec.epsilons
+        return asked is None or at in asked or at == epsilon or at in known
+
+    def searched(self) -> tuple[dict[float, tuple[float, ...]], Target]:
+        """Find the smallest ε whose median error is at most the one wanted, to about 5 %."""
+        wanted = float(self.spec.error or 0.0)
+        found = self.errors(self.case, SEARCHED)
+
+        def reaches(epsilon: float) -> bool:
+            return epsilon in found and float(np.median(found[epsilon])) <= wanted
+
+        high = next((e for e in SEARCHED if reaches(e)), None)
+        if high is None:
+            return found, Target(wanted, None, None, SEARCHED[-1])
+        for inner in (4, 4):
+            low = max((e for e in {*found, *SEARCHED} if e < high), default=None)
+            if low is None:
+                break
+            between = {_nice(float(e)) for e in np.geomspace(low, high, inner + 2)[1:-1]}
+            found |= self.errors(self.case, sorted(between - set(found)))
+            high = min(e for e in found if reaches(e) and e > low)
+        share = float(np.mean(np.array(found[high]) <= wanted))
+        return found, Target(wanted, high, share, SEARCHED[-1])
+
+    def changes(self, base: Forecast, doubled: Forecast) -> tuple[Change, ...]:
+        """Simulate every change with the same seeds; the largest gain first."""
+        found = [self._compared("epsilon", "twice the ε", base, doubled)]
+        for name, words, case in _changes(self.case, self.spec):
+            errors = self.errors(case, [base.epsilon]).get(base.epsilon, ())
+            why = None if errors else infeasible(case, base.epsilon)
+            found.append(self._compared(name, words, base, Forecast(base.epsilon, errors, why)))
+        return tuple(sorted(found, key=lambda change: -change.gain))
+
+    def _compared(self, name: str, words: str, base: Forecast, other: Forecast) -> Change:
+        if not other.errors:
+            return Change(name, words, (), infeasible=other.infeasible)
+        gains = tuple(b - e for b, e in zip(base.errors, other.errors, strict=True))
+        sources = tuple(k for k in range(len(self.crowds)) for _ in self.seeds(k))
+        return Change(name, words, gains, sources)
+
+    def _advance(self) -> None:
+        self._done += 1
+        if self._progress is not None:
+            self._progress(min(self._done, self._of), self._of)
+
+
+def most_simulated(features: int) -> int:
+    """Return how many records are simulated at most: fewer of wide ones, but five per feature."""
+    return max(5 * features, min(MOST_RECORDS, MOST_CELLS // features))
+
+
+def _batches(spec: PlanSpec, case: Scenario) -> int:
+    """Return how many times all crowds are simulated."""
+    changes = len(_changes(case, spec)) if spec.changes else 0
+    return changes + (3 if spec.error is not None else 0)
+
+
+def _changes(case: Scenario, spec: PlanSpec) -> list[tuple[str, str, Scenario]]:
+    """Return (name, words, case) of everything that may help."""
+    N, pooled = case.graph.size, recipe_named(case.algorithm).pooled
+    found = [
+        ("records", "twice the records at every agent",
+         replace(case, records=tuple(2 * n for n in case.records))),
+    ]  # fmt: skip
+    half = max(2, (case.features + 1) // 2)
+    if half < case.features:
+        words = f"the {half} most telling features only"
+        found.append(("features", words, replace(case, features=half)))
+    complete = make_graph("complete", N)
+    if complete.edges != case.graph.edges and not pooled:
+        found.append(("graph", "a complete network", replace(case, graph=complete)))
+    if spec.graph in KINDS and not pooled:
+        words = f"twice the agents ({2 * N}), each with as many records"
+        more = replace(case, records=case.records * 2, graph=make_graph(spec.graph, 2 * N))
+        found.append(("agents", words, more))
+    if case.adjacency == "replace-one":
+        words = "the weaker promise zero-out (a record's loss left out, not replaced)"
+        found.append(("adjacency", words, replace(case, adjacency="zero-out")))
+    if case.algorithm != "pp" and not pooled:
+        found.append(("algorithm", "PP-ADMM instead", replace(case, algorithm="pp")))
+    return found
+
+
+def _nice(value: float) -> float:
+    """Round to two significant digits."""
+    return float(f"{value:.2g}")

@@ -1,0 +1,108 @@
+"""What is asked of a plan: public sizes and what may be known of the records."""
+
+from dataclasses import dataclass
+
+from ppadmm import checks
+from ppadmm.accounting import ADJACENCIES, Budget
+from ppadmm.algorithms import ALGORITHMS
+from ppadmm.algorithms.settings import MAX_ROUNDS
+from ppadmm.datasets import SOURCES
+from ppadmm.errors import InputError
+from ppadmm.planning.populations import is_named
+from ppadmm.planning.synthetic_records import POPULATIONS
+from ppadmm.problem import LOSSES
+
+PLANNED = tuple(name for name, recipe in ALGORITHMS.items() if not recipe.not_private_because)
+MOST_FEATURES = 5_000
+
+
+@dataclass(frozen=True)
+class PlanSpec:
+    """What is known before a run. `None` means: not known, or chosen by the rule.
+
+    `records` is one number for every agent, or one for each. `public` is a file that the user
+    calls public; `like` a data set or a kind of population. `error` asks for the smallest ε whose
+    median test error is at most so much; it takes the place of `epsilon`.
+    """
+
+    records: tuple[int, ...]
+    features: int | None = None
+    agents: int = 5
+    graph: str = "erdos-renyi"
+    algorithm: str = "pp"
+    loss: str = "logistic"
+    classes: int | None = None
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    error: float | None = None
+    epsilons: tuple[float, ...] | None = None
+    adjacency: str = "replace-one"
+    rounds: int | None = None
+    eta: float | None = None
+    beta: float | None = None
+    like: str | None = None
+    public: str | None = None
+    schema: str | None = None
+    label: str | None = None
+    data_dir: str | None = None
+    nonprivate_error: float | None = None
+    majority_error: float | None = None
+    seeds: int = 12
+    seed: int = 0
+    changes: bool = True
+
+    def __post_init__(self) -> None:
+        checks.count("agents", self.agents)
+        if len(self.records) not in (1, self.agents):
+            raise InputError(
+                f"Expected records for {self.agents} agents, or one number for all, got "
+                f"{len(self.records)} values."
+            )
+        for n in self.records:
+            checks.count("records", n)
+        if self.features is not None:
+            checks.count("features", self.features, at_least=2, at_most=MOST_FEATURES)
+        checks.one_of("algorithm", self.algorithm, PLANNED)
+        checks.one_of("loss", self.loss, LOSSES)
+        checks.one_of("adjacency", self.adjacency, ADJACENCIES)
+        for epsilon in (self.epsilon, *(self.epsilons or ())):
+            Budget(epsilon, self.delta)
+        for name in ("error", "nonprivate_error", "majority_error", "beta"):
+            if getattr(self, name) is not None:
+                checks.probability(name.replace("_", " "), getattr(self, name))
+        if self.rounds is not None:
+            checks.count("rounds", self.rounds, at_most=MAX_ROUNDS)
+        if self.eta is not None:
+            checks.positive("eta", self.eta)
+        checks.count("seeds", self.seeds, at_least=3)
+        checks.count("seed", self.seed, at_least=0)
+        self._check_source()
+
+    def _check_source(self) -> None:
+        if self.like is not None:
+            checks.one_of("like", self.like, [*POPULATIONS, *SOURCES])
+            if self.public is not None:
+                raise InputError("Give like or public records to plan with, not both.")
+        if self.classes is not None:
+            checks.count("classes", self.classes, at_least=2)
+        if self.real:
+            for name in ("nonprivate_error", "majority_error", "classes"):
+                if getattr(self, name) is not None:
+                    raise InputError(
+                        f"The {name.replace('_', ' ')} is that of the records planned with; "
+                        "leave it out."
+                    )
+        elif self.features is None:
+            raise InputError("How many features has a record, the intercept included? Give them.")
+        elif self.schema is not None or self.label is not None:
+            raise InputError("A schema or a label is for public records; give them as well.")
+
+    @property
+    def real(self) -> bool:
+        """Whether records are resampled rather than made up."""
+        return self.public is not None or (self.like is not None and is_named(self.like))
+
+    @property
+    def holdings(self) -> tuple[int, ...]:
+        """Every agent's number of records."""
+        return self.records * self.agents if len(self.records) == 1 else self.records

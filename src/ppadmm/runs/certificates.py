@@ -1,0 +1,206 @@
+"""Certificates of run folders: written, checked, and told in words."""
+
+import json
+import os
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ppadmm.errors import CertificateError, InputError
+from ppadmm.statements import certificate as certificates
+from ppadmm.statements import consistency
+from ppadmm.statements.certificate import NOT_PROVEN, Verdict
+from ppadmm.ledger.chain import read_rows
+from ppadmm.ledger.chain import verify as verify_ledger
+from ppadmm.ledger.database import now
+from ppadmm.statements.claims import rounded_up
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+Agreed = Callable[[dict[str, Any]], str]
+"""Holds a certificate against what its signer agreed to."""
+
+
+def certify_run(
+    run: Path,
+    key: "Ed25519PrivateKey",
+    name: str = "",
+    peers: Sequence[str] = (),
+    out: Path | None = None,
+) -> Path:
+    """Sign the statement of a run folder and write the certificate into a new file."""
+    statement = read_statement(run)
+    data = certificates.issue(
+        statement,
+        key,
+        name=name or (statement["booked"] or {}).get("owner", "unnamed"),
+        model=(run / "model.json").read_bytes(),
+        releases=(run / "releases.npz").read_bytes(),
+        issued=now()[:10],
+        peers=peers,
+    )
+    path = out or run / "certificate.json"
+    _write_new(path, data)
+    return path
+
+
+def _write_new(path: Path, data: bytes) -> None:
+    """Write a file that is not there yet; of one that cannot be written nothing stays."""
+    try:
+        with path.open("xb") as file:
+            try:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            except BaseException:
+                path.unlink(missing_ok=True)
+                raise
+    except FileExistsError:
+        raise InputError(f"{str(path)!r} exists already; choose another --out.") from None
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise InputError(f"Cannot write {str(path)!r}: {why}; choose another --out.") from None
+
+
+def read_statement(run: Path) -> dict[str, Any]:
+    path = run / "statement.json"
+    if not path.is_file():
+        raise InputError(
+            f"There is no statement.json in {str(run)!r}; name a folder that ppadmm train wrote."
+        )
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{str(path)!r} cannot be read: {error}.") from None
+    return found
+
+
+def verified(
+    paths: Sequence[Path],
+    trusted: Sequence[str],
+    ledger: Path | None,
+    run: Path | None,
+    agreed: Agreed | None = None,
+) -> list[Verdict]:
+    """Check certificates of one run; name the file that does not hold.
+
+    `agreed` refuses one that is not as all parties agreed, and says what it compared; it knows
+    their keys.
+    """
+    verdicts = [_checked(path, trusted, agreed) for path in paths]
+    verdicts = _compared(verdicts) if len(verdicts) > 1 else verdicts
+    if ledger is not None:
+        _require_ledger(verdicts[0], ledger)
+        verdicts[0] = _with(verdicts[0], f"the whole chain of {ledger}, and this run in it")
+    if run is not None:
+        files = (run / "model.json").read_bytes(), (run / "releases.npz").read_bytes()
+        certificates.require_files(verdicts[0].certificate, *files)
+        verdicts[0] = _with(verdicts[0], f"model and releases in {run}")
+    return [_without_ledger(v, ledger) if k == 0 else v for k, v in enumerate(verdicts)]
+
+
+def _compared(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Check that certificates agree where those of one run must, and say what that covers."""
+    bodies = [verdict.certificate for verdict in verdicts]
+    consistency.require_together(bodies)
+    done = sum(map(consistency.has_common_model, bodies))
+    alike = "one run: the same terms and parties" + (", the same model" if done > 1 else "")
+    checked = [_with(verdict, f"{alike}; every signer names the others") for verdict in verdicts]
+    if missing := consistency.absent(bodies):
+        keys = ", ".join(f"{key[:12]}…" for key in missing)
+        note = f"the certificates of {len(missing)} other parties, with the keys {keys}"
+        checked[0] = replace(checked[0], unchecked=(*checked[0].unchecked, note))
+    return checked
+
+
+def _checked(path: Path, trusted: Sequence[str], agreed: Agreed | None) -> Verdict:
+    try:
+        verdict = certificates.check(path.read_bytes(), trusted)
+        if agreed is None:
+            return verdict
+        compared = agreed(verdict.certificate)
+    except CertificateError as error:
+        raise CertificateError(f"{path} does not hold. {error}") from None
+    known = replace(verdict, unchecked=())  # whose key it is, the agreement says
+    return _with(known, compared)
+
+
+def _with(verdict: Verdict, what: str) -> Verdict:
+    return replace(verdict, checked=(*verdict.checked, what))
+
+
+def _without_ledger(verdict: Verdict, ledger: Path | None) -> Verdict:
+    if ledger is not None or verdict.statement["booked"] is None:
+        return verdict
+    return replace(verdict, unchecked=(*verdict.unchecked, "the ledger: give --ledger"))
+
+
+def _require_ledger(verdict: Verdict, ledger: Path) -> None:
+    rows, entry = read_rows(ledger), verdict.statement["booked"]
+    verify_ledger(rows)
+    if entry is None:
+        raise CertificateError("The certificate names no ledger; leave out --ledger.")
+    if len(rows) < entry["count"] or rows[entry["count"] - 1].hash != entry["head"]:
+        raise CertificateError(
+            f"The ledger {str(ledger)!r} has no entry {entry['count']} with the hash "
+            f"{entry['head']}: it was cut off or exchanged, or it is an old copy."
+        )
+    certificates.require_booked(verdict.statement, verify_ledger(rows[: entry["count"]])[0])
+
+
+def verdicts_text(paths: Sequence[Path], verdicts: Sequence[Verdict]) -> str:
+    """Return what certificates say, what was checked and what none can show."""
+    parts = [_verdict_lines(path, v) for path, v in zip(paths, verdicts, strict=True)]
+    last = "No certificate can prove: " + "; ".join(NOT_PROVEN) + "."
+    if len(parts) == 1:
+        parts = [[*parts[0], last]]
+    else:
+        parts.append([last])
+    return "\n\n".join("\n".join(map(_filled, part)) for part in parts)
+
+
+def _filled(line: str) -> str:
+    return textwrap.fill(line, 100, subsequent_indent="  ")
+
+
+def _verdict_lines(path: Path, verdict: Verdict) -> list[str]:
+    statement, signer = verdict.statement, verdict.certificate["signer"]
+    lines = [
+        f"{path}: holds. Signed by {signer['name']!r} with {signer['key']}.",
+        _headline(statement),
+        *_sum_lines(statement),
+        *(f"Warning: {warning}" for warning in statement["warnings"]),
+        *(f"Note: {note}." for note in verdict.notes),
+        "Checked: " + "; ".join(verdict.checked) + ".",
+    ]
+    if verdict.unchecked:
+        lines.append("Not checked: " + "; ".join(verdict.unchecked) + ".")
+    return lines
+
+
+def _headline(statement: dict[str, Any]) -> str:
+    if not statement["private"]:
+        return "NOT PRIVATE: " + "; ".join(statement["not_private_because"]) + "."
+    return (
+        f"PRIVATE: ε = {rounded_up(statement['epsilon'])} at δ = {statement['delta']:g} for "
+        f"{statement['unit']}."
+    )
+
+
+def _sum_lines(statement: dict[str, Any]) -> list[str]:
+    """Say what all runs on the records cost, as far as the certificate knows."""
+    if not statement["private"]:
+        return []
+    entry = statement["booked"]
+    if entry is None:
+        return [
+            "Other runs on the same records add up with it; no ledger that keeps the sum is named."
+        ]
+    return [
+        f"All {entry['runs']} runs booked on {entry['dataset']!r} so far cost together "
+        f"ε = {rounded_up(entry['spent'])} of {entry['granted']:g} at δ = {entry['delta']:g} "
+        f"({entry['adjacency']}, {entry['rule']} rule)."
+    ]

@@ -1,0 +1,248 @@
+"""The stage of a run: records split over agents, a network, a held-out set. No budget yet."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from ppadmm.agent import Agent
+from ppadmm.algorithms import Settings, Site, recipe_named
+from ppadmm.algorithms.defaults import BETA, Hyperparameters, Sizes, default_beta
+from ppadmm.data import Dataset, Assignment, StreamAssignment, Partition, Schema, Shard, ShardStream, StreamedData, assign, joined, shards, split
+from ppadmm.data.shard import stack_rows
+from ppadmm.errors import InputError
+from ppadmm.runs.evaluation import HeldOut
+from ppadmm.noise import NoiseSource
+from ppadmm.accounting import Budget, Charge
+from ppadmm.ledger import Ledger, MemoryLedger
+from ppadmm.problem import Graph, Loss, NoRecords, Risk, graph_from, laid_out, risk_over
+from ppadmm.records import HoldsRecords
+
+Reservations: TypeAlias = list[tuple[int, tuple[tuple[Charge, int], ...]]]
+"""For each agent, the most that a run may cost."""
+OpenLedgers: TypeAlias = Callable[[Reservations], Sequence[Ledger]]
+
+
+@dataclass(frozen=True)
+class FederationFacts:
+    """What is public of a scene: sizes and names, no record. It is what a result keeps."""
+
+    schema: Schema
+    graph: Graph
+    loss: Loss
+    names: tuple[str, ...]
+    records: tuple[int, ...]
+    features: int
+
+    @property
+    def parameters(self) -> int:
+        """Length of a model: d, or K·d for a loss of K scores."""
+        return self.features * self.loss.outputs
+
+
+@dataclass(frozen=True)
+class Federation(HoldsRecords):
+    """Who holds what, who talks to whom, and what models are judged on.
+
+    An agent that only listens has no part. `test` is None where nothing is held out. `dealing` says
+    how streamed files were dealt, so that another process can do it again.
+    """
+
+    schema: Schema
+    graph: Graph
+    parts: tuple[Shard | ShardStream | None, ...]
+    test: HeldOut | None
+    loss: Loss
+    dealt: Assignment
+    dealing: StreamAssignment | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the agents are called, in the order of their numbers."""
+        return self.dealt.names
+
+    @property
+    def features(self) -> int:
+        """d."""
+        return self.shards[0].d
+
+    @property
+    def parameters(self) -> int:
+        """Length of a model: d, or K·d for a loss of K scores."""
+        return self.features * self.loss.outputs
+
+    @property
+    def shards(self) -> list[Shard | ShardStream]:
+        """The parts of the agents that have records."""
+        return [part for part in self.parts if part is not None]
+
+    @property
+    def records(self) -> tuple[int, ...]:
+        """Every agent's number of records."""
+        return tuple(0 if part is None else part.n for part in self.parts)
+
+    @property
+    def setup(self) -> FederationFacts:
+        """All but the records, and who holds which."""
+        return FederationFacts(self.schema, self.graph, self.loss, self.names, self.records, self.features)
+
+    def pooled(self) -> Shard | ShardStream:
+        """Return all training records at one place."""
+        if streams := [part for part in self.shards if isinstance(part, ShardStream)]:
+            return joined(streams)
+        parts = [part for part in self.shards if isinstance(part, Shard)]
+        stack = stack_rows([part.X for part in parts])
+        labels = np.concatenate([part.y for part in parts])
+        return Shard(stack, labels, self.schema.classes)
+
+    @property
+    def held_out(self) -> HeldOut:
+        """The records that models are judged on."""
+        if self.test is None:
+            raise InputError("No records were held out for testing; judge the model elsewhere.")
+        return self.test
+
+    def close(self) -> None:
+        """Delete what a stream keeps on disk; records in memory stay."""
+        if isinstance(self.test, ShardStream):
+            self.test.close()
+
+    def sites(self, algorithm: str) -> list[Site]:
+        """Return every agent's site, or one with all records if the algorithm pools them."""
+        if recipe_named(algorithm).pooled:
+            return [Site(0, 1, (), risk_over(self.pooled(), self.loss))]
+        graph, beside = self.graph, sum(self.records) * self.features
+        risks = laid_out([self._risk(part, beside) for part in self.parts])
+        return [
+            Site(
+                agent=i,
+                agents=graph.size,
+                neighbours=graph.neighbours(i),
+                risk=risk,
+                neighbour_degrees=tuple(graph.degree(j) for j in graph.neighbours(i)),
+            )
+            for i, risk in enumerate(risks)
+        ]
+
+    def _risk(self, part: Shard | ShardStream | None, beside: int) -> Risk:
+        if part is None:
+            return NoRecords(self.parameters, self.loss)
+        return risk_over(part, self.loss, beside)
+
+    def plan(
+        self,
+        algorithm: str,
+        budgets: Sequence[Budget],
+        rounds: int | None,
+        eta: float | None,
+        beta: float | None = None,
+        regularisation: float = 0.0,
+    ) -> Hyperparameters:
+        """Choose what was left open, from public sizes and every agent's budget."""
+        sizes = (self.records, self.features, self.graph.degrees)
+        return choose(algorithm, sizes, budgets, self.loss, rounds, eta, beta, regularisation)
+
+
+def choose(
+    algorithm: str,
+    sizes: tuple[Sequence[int], int, Sequence[int]],
+    budgets: Sequence[Budget],
+    loss: Loss,
+    rounds: int | None,
+    eta: float | None,
+    beta: float | None = None,
+    regularisation: float = 0.0,
+) -> Hyperparameters:
+    """Choose what was left open from (records by agent, features, degrees) and budgets, all public.
+
+    A regularisation of 0 is left open, too.
+    """
+    records, features, degrees = sizes
+    recipe = recipe_named(algorithm)
+    if recipe.pooled:
+        public, budgets = Sizes((sum(records),), features, (1,)), [strictest(budgets)]
+    else:
+        held = [i for i, n in enumerate(records) if n]
+        public = Sizes(tuple(records[i] for i in held), features, tuple(degrees[i] for i in held))
+        budgets = [budgets[i] for i in held]
+    plan = recipe.defaults(public, budgets, loss, rounds, eta)
+    plan = replace(plan, regularisation=regularisation or plan.regularisation)
+    if beta is None and not recipe.not_private_because:
+        counted = public.degrees if recipe.listens else (0,) * public.agents
+        beta = default_beta(plan, replace(public, degrees=counted), budgets, loss)
+    return replace(plan, beta=beta or BETA)
+
+
+def strictest(budgets: Sequence[Budget]) -> Budget:
+    """Return the budget that satisfies everyone whose records are pooled."""
+    return Budget(min(b.epsilon for b in budgets), min(b.delta for b in budgets))
+
+
+def build_federation(
+    data: Dataset | StreamedData,
+    agents: int,
+    graph: str,
+    loss: Loss,
+    seed: int,
+    records: Sequence[int] | None = None,
+    partition: str = "even",
+) -> Federation:
+    """Split `data` into training shards and a test set and draw the network, all from `seed`.
+
+    Records are dealt as `partition` says (see `ppadmm.data.Partition`), or `records[i]` of them to
+    agent i; with 0 it only listens. With a column the number of agents follows from it.
+    """
+    if isinstance(data, StreamedData):
+        return _stage_streams(data, agents, graph, loss, seed, records, partition)
+    train, test = split(data, seed)
+    dealt = assign(data, train, Partition.parse(partition), agents, seed, records)
+    X, y = data.X[train], data.y[train]
+    classes = data.schema.classes
+    parts = [shards(X, y, [part], classes)[0] if len(part) else None for part in dealt.parts]
+    network = graph_from(graph, len(parts), seed)
+    held_out = (data.X[test], data.y[test])
+    return Federation(data.schema, network, tuple(parts), held_out, loss, dealt)
+
+
+def _stage_streams(
+    data: StreamedData,
+    agents: int,
+    graph: str,
+    loss: Loss,
+    seed: int,
+    records: Sequence[int] | None,
+    partition: str,
+) -> Federation:
+    sizes = None if records is None else tuple(records)
+    dealing = StreamAssignment(data, Partition.parse(partition), agents, seed, sizes)
+    streams = dealing.streams()
+    network = graph_from(graph, len(streams.parts), seed)
+    return Federation(data.schema, network, streams.parts, streams.test, loss, streams.dealt, dealing)
+
+
+def make_agents(
+    algorithm: str,
+    sites: Sequence[Site],
+    settings: Sequence[Settings],
+    noise: NoiseSource,
+    capped: bool = False,
+    book: OpenLedgers | None = None,
+) -> list[Agent]:
+    """Return one agent per site with its own settings and a ledger per replicate.
+
+    With `capped` a ledger refuses what its replicate's budget does not cover. `book` takes what
+    every agent reserves and returns the ledgers to use instead.
+    """
+    build = recipe_named(algorithm).build
+    rules = [build(site, own) for site, own in zip(sites, settings, strict=True)]
+    ledgers: list[Sequence[Ledger]] = [
+        [MemoryLedger(budget if capped else None) for budget in own.budgets] for own in settings
+    ]
+    if book is not None:
+        asked = [(site.agent, rule.reserved[0]) for site, rule in zip(sites, rules, strict=True)]
+        ledgers = [[ledger] for ledger in book(asked)]
+    return [
+        Agent(rule, site.agent, site.neighbours, own, noise)
+        for rule, site, own in zip(rules, sites, ledgers, strict=True)
+    ]

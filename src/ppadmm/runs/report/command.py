@@ -1,0 +1,41 @@
+"""The command that runs a specification again."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from ppadmm.runs.specification import RunSpec
+
+SPELT = {"share": "test-share"}
+"""Options whose name is not that of the setting."""
+DEFAULTS = asdict(RunSpec())
+
+
+def command(spec: Mapping[str, Any]) -> str | None:
+    """Return `ppadmm train …` with every setting that is not the default, quoted for a shell.
+
+    None if a setting can be made from Python only.
+    """
+    if spec["speaking"]["clip"] != DEFAULTS["speaking"]["clip"]:
+        return None
+    words = ["ppadmm", "train", str(spec["data"])]
+    for name, value in spec.items():
+        if name == "speaking":
+            words += _options(value, DEFAULTS["speaking"])
+        elif name != "data":
+            words += _options({name: value}, DEFAULTS)
+    return shlex.join(words)
+
+
+def _options(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[str]:
+    return [
+        word
+        for name, value in values.items()
+        if value is not None and value != defaults.get(name)
+        for word in (f"--{SPELT.get(name, name).replace('_', '-')}", _word(value))
+    ]
+
+
+def _word(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -1,0 +1,321 @@
+"""A run as one HTML file: no network, no scripts needed, every value escaped."""
+
+import base64
+import functools
+import hashlib
+import math
+import os
+import secrets
+from datetime import datetime
+from pathlib import Path, PurePath
+
+import jinja2
+from markupsafe import Markup
+
+from ppadmm import __version__
+from ppadmm.algorithms import ALGORITHMS
+from ppadmm.peers.status import PeerStatus
+from ppadmm.errors import InputError
+from ppadmm.runs.report.command import command
+from ppadmm.runs.report.figures import AgentRow, Figures
+from ppadmm.runs.report.network import Node, draw
+from ppadmm.runs.saved import SavedRun, load_run
+from ppadmm.runs.report.svg import Mark, Series, bar, dot_plot, line_chart, raster, share_bars, short
+from ppadmm.runs.text import NOISES, PHASES_IN_WORDS
+
+NAMES = {
+    "pp": "PP-ADMM",
+    "ipp": "IPP-ADMM",
+    "dvp": "DVP",
+    "m-admm": "M-ADMM",
+    "r-admm": "R-ADMM",
+    "gradient": "Noisy gradient descent",
+    "one-shot": "One-shot averaging",
+    "centralised": "Centralised objective perturbation",
+    "non-private": "ADMM without noise",
+}
+EVENTS = {
+    "ObjectivePerturbation": "perturbed local problem",
+    "Gaussian": "Gaussian noise on a value",
+    "Pure": "purely private step",
+    "Approximate": "rounding of the noise",
+    "NonPrivate": "release that nothing covers",
+}
+CONSTANTS = {
+    "ratio": "sensitivity / noise",
+    "kappa": "κ",
+    "records": "records that change",
+    "span": "q",
+    "trace": "ρ",
+    "square": "φ",
+    "epsilon": "ε",
+    "distance": "total variation",
+}
+
+
+def write_report(folder: Path, out: Path | None = None, public: bool = False) -> Path:
+    """Write the report of the run in `folder` and return its path; a reader never sees half.
+
+    Without `out` it goes into the folder, over an earlier report; `out` itself must be new.
+    """
+    if out is not None and os.path.lexists(out):
+        raise InputError(f"{str(out)!r} exists already; choose another --out or remove it.")
+    path = out or folder / ("report-public.html" if public else "report.html")
+    page = render(load_run(folder), public)
+    draft = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
+    try:
+        draft.write_text(page, encoding="utf-8")
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        reason = error.strerror or str(error)
+        raise InputError(
+            f"Cannot write the report to {str(path)!r}: {reason}; choose another --out."
+        ) from None
+    return path
+
+
+def render(run: SavedRun, public: bool = False, live: PeerStatus | None = None) -> str:
+    """Return the page; with `public` only what the guarantee covers goes into it.
+
+    With `live` it is the page of a peer at work: it says where the run stands and updates itself.
+    """
+    figures = Figures(run.public() if public else run)
+    environment = templates()
+    names = ("report.css", "report.js", "live.js")
+    css, js, live_js = (environment.get_template(name).render() for name in names)
+    return environment.get_template("report.html").render(
+        f=figures,
+        r=figures.result,
+        s=figures.statement,
+        spec=figures.spec,
+        public=public,
+        css=Markup(css),  # noqa: S704 - from our own template, without a value in it
+        js=Markup(js),  # noqa: S704
+        live=live,
+        live_js=Markup(live_js),  # noqa: S704
+        live_hash=content_hash(live_js),
+        words=PHASES_IN_WORDS,
+        css_hash=content_hash(css),
+        js_hash=content_hash(js),
+        plots=_plots(figures),
+        command=_command(figures),
+        data=PurePath(figures.spec["data"]).name,
+        name=NAMES.get(figures.result["algorithm"], figures.result["algorithm"]),
+        summary=_summary(figures),
+        started=_spelt_time(figures.result["started"]),
+        guess=best_guess(figures.statement["epsilon"], figures.statement["delta"]),
+        ways_out=_ways_out(figures),
+        events=EVENTS,
+        constants=CONSTANTS,
+        noises=NOISES,
+        version=__version__,
+    )
+
+
+def _command(figures: Figures) -> str | None:
+    return "ppadmm peer run peer.toml" if "own" in figures.result else command(figures.spec)
+
+
+def best_guess(epsilon: float | None, delta: float) -> float | None:
+    """How often the best attacker tells two neighbouring data sets apart: (eᵉ + δ)/(eᵉ + 1)."""
+    if epsilon is None:
+        return None
+    return (1.0 + delta * math.exp(-epsilon)) / (1.0 + math.exp(-epsilon))
+
+
+@functools.cache
+def templates() -> jinja2.Environment:
+    """Return the pages' templates and filters."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("ppadmm.runs.report"),
+        autoescape=jinja2.select_autoescape(["html"]),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.policies["json.dumps_kwargs"] = {"sort_keys": False, "allow_nan": False}
+    environment.filters.update(
+        number=short,
+        percent=percent,
+        upper_percent=upper_percent,
+        signed=signed,
+        count=_count,
+        bar=bar,
+    )
+    return environment
+
+
+def percent(share: float) -> str:
+    """Spell a share with one decimal."""
+    return f"{100.0 * share:.1f}\N{NO-BREAK SPACE}%"
+
+
+def precise_percent(share: float) -> str:
+    """Spell a share with up to two decimals."""
+    return f"{100.0 * share:.2f}".rstrip("0").rstrip(".") + "\N{NO-BREAK SPACE}%"
+
+
+def signed(value: float, digits: int = 4) -> str:
+    """Spell a number with its sign, and a minus sign that is one."""
+    return f"{value:+.{digits}f}".replace("-", "−")
+
+
+def upper_percent(share: float) -> str:
+    """Spell an upper bound on a share, rounded up."""
+    return f"{math.ceil(1000.0 * share - 1e-9) / 10.0:.1f}\N{NO-BREAK SPACE}%"
+
+
+def _count(value: int) -> str:
+    return f"{value:,}"
+
+
+def content_hash(text: str) -> str:
+    """Return the hash by which the Content-Security-Policy knows an inline element."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _spelt_time(iso: str) -> str:
+    when = datetime.fromisoformat(iso)
+    return f"{when.day} {when:%B %Y}, {when:%H:%M} ({when.tzname() or 'local time'})"
+
+
+def _summary(figures: Figures) -> str:
+    recipe = ALGORITHMS.get(figures.result["algorithm"])
+    return recipe.summary if recipe else ""
+
+
+def _ways_out(figures: Figures) -> list[str]:
+    """Say what would have made the run private, one sentence per reason."""
+    spec, recipe = figures.spec, ALGORITHMS.get(figures.result["algorithm"])
+    ways = []
+    if recipe is not None and recipe.not_private_because:
+        proven = [name for name, other in ALGORITHMS.items() if not other.not_private_because]
+        ways.append(f"Choose --algorithm {', '.join(proven[:-1])} or {proven[-1]}.")
+    if spec["seed"] is not None:
+        option = "--test-seed" if "own" in figures.result else "--seed"
+        ways.append(f"Leave out {option}: the noise then comes from the operating system.")
+    if spec["calibration"] == "paper":
+        ways.append("Use the proven calibration: leave out --preset paper and --calibration paper.")
+    if not figures.model["schema"]["confirmed"]:
+        ways.append(
+            "Give a schema whose bounds, categories and classes are public knowledge, with "
+            "confirmed = true (--schema FILE)."
+        )
+    return ways
+
+
+def _plots(figures: Figures) -> dict[str, Markup | None]:
+    return {
+        "guess": _guess(figures),
+        "accuracy": _accuracy(figures),
+        "error": _history(figures, "test_error", "Test error by round"),
+        "log_loss": _history(figures, "test_log_loss", "Test log loss by round"),
+        "distance": _distance(figures),
+        "raster": _raster(figures),
+        "network": _network(figures),
+        "curve": _curve(figures),
+    }
+
+
+def _guess(figures: Figures) -> Markup | None:
+    best = best_guess(figures.statement["epsilon"], figures.statement["delta"])
+    if best is None or not figures.statement["private"]:
+        return None
+    rows = [("a coin", 0.5, "50 %"), ("the best attacker, at most", best, upper_percent(best))]
+    return share_bars("plot-guess", "How often a guess about one record is right", rows)
+
+
+def _accuracy(figures: Figures) -> Markup | None:
+    result = figures.result
+    if "test_error" not in result or figures.pooled:
+        return None
+    rows = [(row.name, row.accuracy or 0.0) for row in figures.agents]
+    marks = [
+        (f"commonest class {percent(result['test_majority'])}", result["test_majority"]),
+        (f"joint model {percent(1.0 - result['test_error'])}", 1.0 - result["test_error"]),
+    ]
+    title = "Test accuracy of each agent's model"
+    return dot_plot("plot-accuracy", title, rows, "test accuracy", marks, precise_percent)
+
+
+def _history(figures: Figures, name: str, title: str) -> Markup | None:
+    history = figures.result.get("history")
+    if history is None or len(history["rounds"]) < 2:
+        return None
+    words = title.split(" by ")[0].lower()
+    marks = []
+    if name == "test_error":
+        level = 1.0 - figures.result["test_majority"]
+        marks = [Mark(f"commonest class {percent(level)}", level)]
+    return line_chart(
+        f"plot-{name.replace('_', '-')}",
+        title,
+        [Series(words, history["rounds"], history[name])],
+        ("round", words),
+        marks=marks,
+        spell=(short, precise_percent if name == "test_error" else short),
+    )
+
+
+def _distance(figures: Figures) -> Markup | None:
+    found = figures.distances
+    if len(found["rounds"]) < 2 or figures.run.releases.shape[1] < 2:
+        return None
+    lines = [
+        Series("single releases", found["rounds"], found["releases"]),
+        Series("averages", found["rounds"], found["averages"]),
+    ]
+    labels, logs = ("round", "distance"), (False, min(map(min, (s.y for s in lines))) > 0)
+    return line_chart("plot-distance", "Distance between agents by round", lines, labels, log=logs)
+
+
+def _raster(figures: Figures) -> Markup | None:
+    if figures.run.spoke.all() or figures.run.spoke.shape[1] < figures.result["agents"]:
+        return None
+    rounds, spoken = figures.result["rounds"], figures.result["releases"]
+    described = "; ".join(f"agent {i}: {k} of {rounds} rounds" for i, k in enumerate(spoken)) + "."
+    return raster("plot-raster", "Who spoke when", described, figures.raster, rounds)
+
+
+def _network(figures: Figures) -> Markup | None:
+    if figures.pooled:
+        return None
+    graph, rows = figures.result["graph"], figures.agents
+    nodes = [Node(float(row.records), _beside(row), _said(row)) for row in rows]
+    title = f"The network of {len(rows)} agents"
+    return draw("plot-network", title, graph["name"], nodes, graph["edges"])
+
+
+def _beside(row: AgentRow) -> tuple[str, ...]:
+    return (_epsilon(row), f"{row.records:,} records")
+
+
+def _epsilon(row: AgentRow) -> str:
+    if not row.records:
+        return "only listens"
+    if row.epsilon is None:
+        return "no ε"
+    return f"ε {short(row.epsilon)} of {short(row.budget or 0.0)}"
+
+
+def _said(row: AgentRow) -> str:
+    noise = ", ".join(f"{NOISES.get(k, k)} = {short(v)}" for k, v in row.noise.items() if v)
+    return (
+        f"{row.name[0].upper()}{row.name[1:]}: {_epsilon(row)}, {row.records:,} records, "
+        f"{row.degree} neighbours, {row.releases} releases" + (f", {noise}" if noise else "")
+    )
+
+
+def _curve(figures: Figures) -> Markup | None:
+    points, delta, epsilon = figures.curve, figures.result["delta"], figures.statement["epsilon"]
+    if len(points) < 2:
+        return None
+    line = Series("ε", [d for d, _ in points], [e for _, e in points])
+    marks = [Mark(f"ε = {short(epsilon)}", epsilon, delta)] if _within(points, delta) else []
+    title, labels = "ε by δ for everything that was released", ("δ", "ε")
+    return line_chart("plot-curve", title, [line], labels, marks=marks, log=(True, False))
+
+
+def _within(points: list[tuple[float, float]], delta: float) -> bool:
+    return points[0][0] <= delta <= points[-1][0]

@@ -1,0 +1,376 @@
+"""One training run, from data to result."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from ppadmm import __version__
+from ppadmm.algorithms import Settings, recipe_named
+from ppadmm.data import Dataset, Partition, Schema, StreamedData, open_stream
+from ppadmm.datasets import load
+from ppadmm.data.fingerprint import fingerprint
+from ppadmm.engines import local
+from ppadmm.errors import InputError
+from ppadmm.runs.hints import hints
+from ppadmm.runs.ledger_session import LedgerSession, LedgerOptions, open_session
+from ppadmm.runs.evaluation import judge, largest_share, records_in
+from ppadmm.runs.history import figures_by_round
+from ppadmm.runs.metrics import Metrics
+from ppadmm.runs.agent_factory import AgentFactory, agent_factories
+from ppadmm.runs.federation import OpenLedgers, Federation, FederationFacts, make_agents, build_federation, strictest
+from ppadmm.runs.specification import RunSpec, Search
+from ppadmm.runs.claims import not_private_because, statement_of
+from ppadmm.noise import NoiseSource, SecureNoise, SeededNoise
+from ppadmm.accounting import Tally
+from ppadmm.accounting.event_data import to_plain
+from ppadmm.statements.claims import Statement, finite_or_none
+from ppadmm.problem import loss_for, risk_over
+from ppadmm.records import HoldsRecords
+from ppadmm.arrays import Array
+
+Progress = Callable[[int, int], None]
+OnRound = Callable[[int], None]
+Engine = Callable[[Sequence[AgentFactory], OnRound | None], tuple[local.Trace, list[local.Ending]]]
+"""Drives agents made from their roles to the end of a run."""
+FORMAT = 1
+"""Of what `to_dict` returns; a report needs the format that it knows."""
+
+
+@dataclass(frozen=True)
+class Prepared(HoldsRecords):
+    """A run that has passed every check and can start."""
+
+    spec: RunSpec
+    settings: Settings
+    scene: Federation
+
+    @classmethod
+    def of(cls, spec: RunSpec, scene: Federation) -> "Prepared":
+        """Choose what the spec leaves open, from the public sizes of the scene."""
+        return cls(spec, _settings(spec, scene), scene)
+
+    def changed(self, **changes: Any) -> "Prepared":
+        """Return the same scene with other settings."""
+        return Prepared.of(replace(self.spec, **changes), self.scene)
+
+    @property
+    def not_private_because(self) -> tuple[str, ...]:
+        """Why no run of this may be called private; empty if it may."""
+        return tuple(not_private_because(self))
+
+
+@dataclass(frozen=True)
+class EngineOutput:
+    """What the agents did: every release, and what is left of each of them."""
+
+    trace: local.Trace
+    endings: list[local.Ending]
+    started: datetime
+    seconds: float
+
+    @property
+    def reserved(self) -> list[Tally]:
+        """What each agent's ledger set aside."""
+        return [end.reserved[0] for end in self.endings]
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished run: what was released, public sizes and figures; no record.
+
+    `model` (d,) is the released model with both free averages; `reserved` and `spent` are what each
+    agent's ledger set aside and booked; `entry` is the run's place in the data owner's ledger, if
+    it has one, and `search` what it is the best of, if it is. No ε covers `metrics`,
+    `agent_metrics`, `test_majority`, `history`, `train_loss` and `passes`: they are local
+    diagnostics, worked out from test or training records when the run ended.
+    """
+
+    spec: RunSpec
+    settings: Settings
+    setup: FederationFacts
+    model: Array
+    agent_models: Array
+    trace: local.Trace
+    metrics: Metrics
+    agent_metrics: Metrics
+    test_records: int
+    test_majority: float
+    train_loss: float | None
+    noise: list[dict[str, float]]
+    passes: float
+    started: datetime
+    seconds: float
+    reserved: list[Tally]
+    spent: list[Tally]
+    history: dict[str, Any]
+    statement: Statement
+    entry: dict[str, Any] | None = None
+    search: Search | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as plain data, fit for JSON."""
+        spec, settings, setup = self.spec, self.settings, self.setup
+        statement = self.statement
+        return {
+            "format": FORMAT,
+            "version": __version__,
+            "started": self.started.isoformat(timespec="seconds"),
+            "algorithm": spec.algorithm,
+            "calibration": spec.calibration,
+            "epsilon": statement.claimed_epsilon,
+            "delta": spec.delta,
+            "epsilon_proven": statement.epsilon,
+            "adjacency": spec.adjacency,
+            "private": statement.private,
+            "not_private_because": list(statement.not_private_because),
+            "warnings": list(statement.warnings),
+            "hints": list(hints(spec, setup)),
+            "agents": spec.agents,
+            "agent_names": list(setup.names),
+            "partition": spec.partition,
+            "graph": {"name": setup.graph.name, "edges": setup.graph.edges},
+            "records": list(setup.records),
+            "features": setup.features,
+            "parameters": setup.parameters,
+            "classes": list(setup.schema.label.names),
+            "loss": setup.loss.name,
+            "rounds": self.trace.rounds,
+            "eta": settings.eta[0],
+            "beta": settings.beta,
+            "releases": self.trace.messages[:, 0].tolist(),
+            "test_records": self.test_records,
+            "test_majority": self.test_majority,
+            "test_error": float(self.metrics.error[0]),
+            "test_error_per_agent": [float(e) for e in self.agent_metrics.error],
+            "test_auc": finite_or_none(float(self.metrics.auc[0])),
+            "test_log_loss": float(self.metrics.log_loss[0]),
+            "test_log_loss_per_agent": [float(v) for v in self.agent_metrics.log_loss],
+            "train_loss": self.train_loss,
+            "passes": self.passes,
+            "seconds": self.seconds,
+            "history": self.history,
+            "noise": self.noise,
+            "ledger": [
+                {"reserved": to_plain(most), "spent": to_plain(booked)}
+                for most, booked in zip(self.reserved, self.spent, strict=True)
+            ],
+            "booked": self.entry,
+            "spec": asdict(spec),
+            "search": None if self.search is None else self.search.settings(),
+            "statement": statement.to_dict(),
+        }
+
+
+def prepare(spec: RunSpec, data: object | None = None) -> Prepared:
+    """Read the data, split it, draw the network and choose what the user left open.
+
+    `data`, a data frame or a `Dataset`, takes the place of the name or path in the spec.
+    """
+    return prepare_opened(spec, open_data(spec, data), data)
+
+
+def prepare_opened(
+    spec: RunSpec, opened: Dataset | StreamedData, data: object | None = None
+) -> Prepared:
+    """Do the same with what `open_data` returned for this `data`."""
+    loss = loss_for(spec.loss, opened.schema.classes, spec.multiclass)
+    seed = spec.seed or 0
+    scene = build_federation(opened, spec.agents, spec.graph, loss, seed, spec.records, spec.partition)
+    spec = spec.settled(spec.data if data is None else opened.name, scene.graph.size)
+    return Prepared.of(spec, scene)
+
+
+def open_data(spec: RunSpec, data: object | None = None) -> Dataset | StreamedData:
+    """Read what a spec names, or take the data that were given."""
+    if isinstance(data, Dataset | StreamedData):
+        return data
+    if data is None and spec.streamed:
+        schema = Schema.from_toml(spec.schema) if spec.schema else None
+        return open_stream(spec.data, schema, spec.memory)
+    return load(
+        spec.data if data is None else data,
+        label=spec.label,
+        data_dir=spec.data_dir,
+        schema=Schema.from_toml(spec.schema) if spec.schema else None,
+        holder=Partition.parse(spec.partition).column,
+    )
+
+
+def train(
+    spec: RunSpec,
+    progress: Progress | None = None,
+    *,
+    data: object | None = None,
+    booking: LedgerOptions | None = None,
+    engine: Engine | None = None,
+) -> Result:
+    """Run `spec` in this process, or on `engine`; `progress(done, of)` is called after every round.
+
+    `data` takes the place of the name or path in the spec: a pandas or polars frame with a `label`
+    or a `schema` in the spec, or what `ppadmm.datasets.load` returned. With a `booking` the run is
+    charged to a data owner's ledger, which may refuse it.
+    """
+    if booking is not None and engine is not None:
+        raise InputError("A ledger needs all agents in this process; leave out the engine.")
+    opened = open_data(spec, data)
+    prepared = prepare_opened(spec, opened, data)
+    try:
+        if booking is None:
+            return run(prepared, progress, engine=engine)
+        with open_ledger(booking, prepared, opened) as booked:
+            result = run(prepared, progress, booked.book)
+            return replace(result, entry=booked.finish())
+    finally:
+        prepared.scene.close()
+
+
+def open_ledger(
+    booking: LedgerOptions,
+    prepared: Prepared,
+    opened: Dataset | StreamedData,
+    search: Search | None = None,
+) -> LedgerSession:
+    """Open the ledger that a run, or a whole search, is to be charged to."""
+    return open_session(
+        booking,
+        prepared.spec,
+        prepared.not_private_because,
+        name=opened.name,
+        schema=opened.schema,
+        fingerprint=fingerprint(opened),
+        search=search,
+    )
+
+
+def run(
+    prepared: Prepared,
+    progress: Progress | None = None,
+    book: OpenLedgers | None = None,
+    engine: Engine | None = None,
+) -> Result:
+    """Run what was prepared; reading the data is not part of it.
+
+    `book` takes what every agent reserves and returns the ledgers that they pay into.
+    """
+    return _result(prepared, execute(prepared, progress, book, engine))
+
+
+def execute(
+    prepared: Prepared,
+    progress: Progress | None = None,
+    book: OpenLedgers | None = None,
+    engine: Engine | None = None,
+) -> EngineOutput:
+    """Drive the agents to the end; nothing is held against test records."""
+    now, started = datetime.now().astimezone(), time.perf_counter()
+    on_round = None if progress is None else _counted(progress, prepared.settings.rounds)
+    trace, endings = _drive(prepared, on_round, book, engine)
+    return EngineOutput(trace, endings, now, time.perf_counter() - started)
+
+
+def _drive(
+    prepared: Prepared, on_round: OnRound | None, book: OpenLedgers | None, engine: Engine | None
+) -> tuple[local.Trace, list[local.Ending]]:
+    spec = prepared.spec
+    pooled = recipe_named(spec.algorithm).pooled
+    budgets = [strictest(spec.budgets)] if pooled else spec.budgets
+    own = [replace(prepared.settings, budgets=(budget,)) for budget in budgets]
+    if engine is None:
+        return _run_here(prepared, own, on_round, book)
+    players = agent_factories(prepared.scene, spec.algorithm, own, spec.seed, spec.guaranteed)
+    return engine(players, on_round)
+
+
+def _counted(progress: Progress, of: int) -> OnRound:
+    return lambda t: progress(t + 1, of)
+
+
+def _run_here(
+    prepared: Prepared,
+    settings: list[Settings],
+    on_round: OnRound | None,
+    book: OpenLedgers | None,
+) -> tuple[local.Trace, list[local.Ending]]:
+    spec = prepared.spec
+    noise: NoiseSource = SecureNoise() if spec.seed is None else SeededNoise((spec.seed,))
+    sites = prepared.scene.sites(spec.algorithm)
+    agents = make_agents(spec.algorithm, sites, settings, noise, capped=spec.guaranteed, book=book)
+    trace = local.run(agents, on_round)
+    pairs = zip(agents, sites, strict=True)
+    return trace, [local.ending(agent, site.risk) for agent, site in pairs]
+
+
+def _settings(spec: RunSpec, scene: Federation) -> Settings:
+    plan = scene.plan(
+        spec.algorithm, spec.budgets, spec.rounds, spec.eta, spec.beta, spec.regularisation
+    )
+    return Settings(
+        rounds=plan.rounds,
+        eta=(plan.eta,),
+        regularisation=(plan.regularisation,),
+        budgets=(strictest(spec.budgets),),
+        beta=plan.beta,
+        calibration=spec.calibration,
+        adjacency=spec.adjacency,
+        solver=spec.solver,
+        speaking=spec.speaking,
+    )
+
+
+def _result(prepared: Prepared, played: EngineOutput) -> Result:
+    trace, endings = played.trace, played.endings
+    statement = statement_of(prepared, played)
+    model, agent_models = trace.model()[0], trace.agent_models()[:, 0]
+    classes = prepared.scene.schema.classes
+    test = prepared.scene.held_out
+    loss = None if statement.private else _train_loss(prepared, model)
+    return Result(
+        spec=prepared.spec,
+        settings=prepared.settings,
+        setup=prepared.scene.setup,
+        model=model,
+        agent_models=agent_models,
+        trace=trace,
+        metrics=judge(test, model[None], classes),
+        agent_metrics=judge(test, agent_models, classes, areas=False),
+        test_records=records_in(test),
+        test_majority=largest_share(test),
+        train_loss=loss,
+        noise=[_noise(end) for end in endings],
+        passes=float(np.mean([end.passes for end in endings])),
+        started=played.started,
+        seconds=played.seconds,
+        reserved=played.reserved,
+        spent=[end.spent[0] for end in endings],
+        history=figures_by_round(trace, test, classes),
+        statement=statement,
+    )
+
+
+def _train_loss(prepared: Prepared, model: Array) -> float:
+    scene = prepared.scene
+    values = [risk_over(part, scene.loss).value(model[None])[0] for part in scene.shards]
+    return float(np.average(values, weights=[part.n for part in scene.shards]))
+
+
+def _noise(end: local.Ending) -> dict[str, float]:
+    return {name: float(scale[0]) for name, scale in end.scales.items()}
+
+
+__all__ = [
+    "EngineOutput",
+    "Prepared",
+    "Result",
+    "book_run",
+    "open_data",
+    "play",
+    "prepare",
+    "prepare_opened",
+    "run",
+    "statement_of",
+    "train",
+]

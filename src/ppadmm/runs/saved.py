@@ -1,0 +1,104 @@
+"""A run read back from the folder that `write_run` made."""
+
+import json
+import zipfile
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ppadmm.engines.local import Trace
+from ppadmm.errors import InputError
+from ppadmm.runs.run import FORMAT
+from ppadmm.arrays import Array
+
+COVERED = (
+    "format", "version", "started", "algorithm", "calibration", "epsilon", "delta",
+    "epsilon_proven", "adjacency", "private", "not_private_because", "warnings", "hints", "agents",
+    "graph", "records", "features", "parameters", "classes", "loss", "agent_names", "partition",
+    "rounds", "eta", "beta", "releases", "noise", "ledger", "booked", "spec", "search", "statement",
+    "own",
+)  # fmt: skip
+"""What of result.json is public or follows from releases; all the rest is a local diagnostic."""
+COVERED_OF_MODEL = (
+    "private", "not_private_because", "classes", "coefficients", "per_agent", "schema",
+    "schema_digest",
+)  # fmt: skip
+PATHS = ("data", "schema", "graph")
+
+
+@dataclass(frozen=True)
+class SavedRun:
+    """What a run folder holds: `releases` (T, N, d) and who `spoke` (T, N)."""
+
+    name: str
+    result: dict[str, Any]
+    model: dict[str, Any]
+    statement: str
+    releases: Array
+    spoke: NDArray[np.bool_]
+
+    @property
+    def trace(self) -> Trace:
+        """The releases as the engine left them."""
+        return Trace(self.releases[:, :, None], self.spoke[:, :, None])
+
+    def public(self) -> "SavedRun":
+        """Return the run without anything that the guarantee does not cover, and without paths.
+
+        A run that is not private has nothing that is covered, and is refused.
+        """
+        if not self.result["private"]:
+            raise InputError(
+                f"The run {self.name!r} is not private "
+                f"({'; '.join(self.result['not_private_because'])}), so no guarantee covers "
+                "anything in it; leave out --public and keep the report to yourself."
+            )
+        kept = {name: self.result[name] for name in COVERED if name in self.result}
+        return replace(
+            self,
+            result={**kept, "spec": _without_paths(kept["spec"])},
+            model={name: self.model[name] for name in COVERED_OF_MODEL},
+        )
+
+
+def _without_paths(spec: dict[str, Any]) -> dict[str, Any]:
+    short = {name: PurePath(spec[name]).name for name in PATHS if spec.get(name)}
+    return {**spec, **short, "data_dir": None}
+
+
+def load_run(folder: Path) -> SavedRun:
+    """Read a run folder, or say in one sentence why it cannot be read."""
+    if not (folder / "result.json").is_file():
+        raise InputError(
+            f"There is no run in {str(folder)!r}: it has no result.json; name a folder that "
+            "ppadmm train wrote."
+        )
+    try:
+        result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+        _require_format(folder, result)
+        with np.load(folder / "releases.npz") as file:
+            releases, spoke = file["releases"], file["spoke"]
+        return SavedRun(
+            name=folder.name,
+            result=result,
+            model=json.loads((folder / "model.json").read_text(encoding="utf-8")),
+            statement=(folder / "statement.txt").read_text(encoding="utf-8").strip(),
+            releases=releases,
+            spoke=spoke,
+        )
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"The run in {str(folder)!r} cannot be read: {error}.") from None
+
+
+def _require_format(folder: Path, result: Any) -> None:
+    found = result.get("format") if isinstance(result, dict) else None
+    if found != FORMAT:
+        raise InputError(
+            f"The run in {str(folder)!r} has format {found or 'none'} and this version reads "
+            f"format {FORMAT}; use the ppadmm that wrote it, or train again."
+        )

@@ -1,0 +1,109 @@
+"""What a person reads on the terminal after a run."""
+
+import textwrap
+from typing import Any
+
+from ppadmm.runs.run import Result
+from ppadmm.ledger.text import booked_lines
+
+WIDTH = 100
+MOST_NAMED = 12
+UNBROKEN = "\N{NO-BREAK SPACE}"
+
+
+NOISES = {
+    "sigma1": "σ₁",
+    "sigma2": "σ₂",
+    "test": "σ of a test",
+    "epsilon_per_release": "ε of a release",
+}
+"""How each noise scale is spelt."""
+
+
+PHASES_IN_WORDS = {
+    "signing": "waiting for signatures on the agreement",
+    "rounds": "training",
+    "ending": "exchanging final averages",
+    "ended": "ended before its time",
+}
+"""What a peer is doing, by the phase of its run."""
+
+
+def summary(result: Result) -> str:
+    """Return what was run, the test figures and the privacy statement as plain lines."""
+    figures = result.to_dict()
+    rows = [*_agent_rows(figures), *_test_rows(figures), *_cost_rows(figures)]
+    table = [f"  {name:<14} {value}" for name, value in rows]
+    words = [*result.statement.text().splitlines(), *booked_lines(result.entry)]
+    statement = [_wrap(line) for line in words]
+    advice = [_wrap(f"Hint: {hint}") for hint in figures["hints"]]
+    return "\n".join([_wrap(_setting(result, figures)), "", *table, "", *statement, *advice])
+
+
+def _setting(result: Result, figures: dict[str, Any]) -> str:
+    return (
+        f"{figures['algorithm']} on {result.spec.data}: {figures['agents']} agents "
+        f"({result.setup.graph.name}), {sum(figures['records']):,} training records, "
+        f"{figures['features']} features, {_classes(figures)}{figures['rounds']} rounds, "
+        f"η = {figures['eta']:g}"
+    )
+
+
+def _classes(figures: dict[str, Any]) -> str:
+    count = len(figures["classes"])
+    return "" if count == 2 else f"{count} classes ({figures['loss']}), "
+
+
+def _agent_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
+    """Name the agents and their training records, where they are not all alike."""
+    if figures["partition"] == "even":
+        return []
+    pairs = list(zip(figures["agent_names"], figures["records"], strict=True))
+    named = [f"{name} ({n:,} records)" for name, n in pairs[:MOST_NAMED]]
+    if len(pairs) > MOST_NAMED:
+        named.append(f"and {len(pairs) - MOST_NAMED} more")
+    whole = ", ".join(item.replace(" ", UNBROKEN) for item in named)
+    lines = textwrap.wrap(whole, WIDTH - 17, break_long_words=False)
+    return [("" if k else "agents", line.replace(UNBROKEN, " ")) for k, line in enumerate(lines)]
+
+
+def _test_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
+    accuracies = [1 - error for error in figures["test_error_per_agent"]]
+    return [
+        (
+            "test accuracy",
+            f"{1 - figures['test_error']:.4f}   of {figures['test_records']:,} held-out records "
+            f"(always the commonest class: {figures['test_majority']:.4f})",
+        ),
+        ("  per agent", f"{min(accuracies):.4f} to {max(accuracies):.4f}"),
+        ("test AUC", _number(figures["test_auc"])),
+        ("test log loss", f"{figures['test_log_loss']:.4f}"),
+    ]
+
+
+def _cost_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
+    work = f"{figures['passes']:.0f} passes over each agent's records, {figures['seconds']:.2f} s"
+    return [
+        ("noise", _noise(max(figures["noise"], key=lambda scales: max(scales.values())))),
+        ("releases", _span(figures["releases"]) + " per agent"),
+        ("work", work),
+    ]
+
+
+def _noise(scales: dict[str, float]) -> str:
+    if not any(scales.values()):
+        return "none"
+    return ", ".join(f"{NOISES.get(name, name)} = {scale:.3g}" for name, scale in scales.items())
+
+
+def _span(counts: list[int]) -> str:
+    low, high = min(counts), max(counts)
+    return f"{high}" if low == high else f"{low} to {high}"
+
+
+def _wrap(line: str) -> str:
+    return textwrap.fill(line, WIDTH, subsequent_indent="  ", break_long_words=False)
+
+
+def _number(value: float | None) -> str:
+    return "not defined (one class only)" if value is None else f"{value:.4f}"

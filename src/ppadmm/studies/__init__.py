@@ -1,0 +1,1 @@
+"""Many simulated runs: sweeps, comparisons, searches, the paper's figures."""

@@ -1,0 +1,251 @@
+"""A cell: replicates of one algorithm on one split of the records, the unit of every sweep.
+
+Seeds and budgets advance together as columns of one run. `run_cell` is a pure function of a frozen,
+picklable value, so a cell gives the same numbers in any process and in any order.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from ppadmm import __version__
+from ppadmm.accounting import Budget, accountant
+from ppadmm.algorithms import Settings, Site, recipe_named
+from ppadmm.algorithms.defaults import Hyperparameters
+from ppadmm.algorithms.settings import HALF_THE_ROUNDS, Speaking
+from ppadmm.arrays import Array
+from ppadmm.data import Dataset, Partition
+from ppadmm.data.coded import Coded
+from ppadmm.data.columns import column
+from ppadmm.datasets import load
+from ppadmm.engines import local
+from ppadmm.errors import DataError
+from ppadmm.noise import SeededNoise
+from ppadmm.problem import loss_for, risk_over
+from ppadmm.problem.graphs import KINDS
+from ppadmm.runs.evaluation import judge
+from ppadmm.runs.federation import Federation, build_federation, make_agents
+from ppadmm.statements.claims import finite_or_none, worst
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One batch of replicates: every ε with every noise seed, on split number `split`.
+
+    `data_digest` pins the records (see `fingerprint`); where they lie, `data_dir`, is no part of
+    what the cell is. With `curve` the average loss of every round is kept too.
+    """
+
+    data: str
+    data_digest: str
+    split: int
+    seeds: tuple[int, ...]
+    algorithm: str
+    epsilons: tuple[float, ...]
+    delta: float = 1e-4
+    agents: int = 5
+    graph: str = "erdos-renyi"
+    partition: str = "even"
+    loss: str = "logistic"
+    multiclass: str = "auto"
+    label: str | None = None
+    calibration: str = "proven"
+    rounds: int | None = None
+    eta: float | None = None
+    beta: float | None = None
+    share: float = 1e-3
+    speaking: Speaking = HALF_THE_ROUNDS
+    curve: bool = False
+    data_dir: str | None = field(default=None, compare=False)
+
+    def specification(self) -> dict[str, Any]:
+        """Return all that the numbers depend on, as plain data: equal ones mean equal results."""
+        values = asdict(self)
+        del values["data_dir"]
+        return {
+            **values,
+            "network": _content_digest(self.graph),
+            "version": __version__,
+            "accountant": accountant.VERSION,
+        }
+
+    def digest(self) -> str:
+        """Return the SHA-256 (hex) of the specification."""
+        return json_digest(self.specification())
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """What one ε of a cell gave: one value per seed, in their order. `epsilon` None: no noise.
+
+    `messages` counts per agent; `curve` has one row of T average losses per seed, or no row.
+    """
+
+    epsilon: float | None
+    epsilon_proven: float | None
+    rounds: int
+    eta: float
+    seeds: tuple[int, ...]
+    test_error: tuple[float, ...]
+    train_loss: tuple[float, ...]
+    messages: tuple[float, ...]
+    curve: tuple[tuple[float, ...], ...] = ()
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "CellResult":
+        """Return the outcome that `asdict` and JSON turned into plain data."""
+        lists = {k: tuple(v) for k, v in values.items() if isinstance(v, list)}
+        curve = tuple(tuple(row) for row in values["curve"])
+        return cls(**{**values, **lists, "curve": curve})
+
+
+def _content_digest(graph: str) -> str | None:
+    """Return the SHA-256 of the file that a network is read from, None for one known by kind."""
+    path = Path(graph)
+    if graph in KINDS or not path.is_file():
+        return None
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def json_digest(value: Any) -> str:
+    """Return the SHA-256 (hex) of the canonical JSON of plain data."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def fingerprint(data: Dataset, holder: str | None = None) -> str:
+    """Return the SHA-256 (hex) of the encoded records, their order, the schema and the holders."""
+    X: Any = data.X
+    if isinstance(X, Coded):
+        parts: list[Any] = [X.numeric, X.codes, X.scale]
+    else:
+        sparse = bool(issparse(data.X))
+        parts = [X.data, X.indices, X.indptr] if sparse else [X]
+    digest = hashlib.sha256(f"{data.schema.digest()} {data.train_records} {X.shape}".encode())
+    for part in (*parts, data.y):
+        digest.update(np.ascontiguousarray(part).data)
+    if holder is not None:
+        digest.update(json.dumps(column(data.table, holder).to_pylist(), default=str).encode())
+    return digest.hexdigest()
+
+
+def run_cell(cell: Cell) -> tuple[CellResult, ...]:
+    """Run every replicate of a cell: budgets with the same number of rounds together."""
+    holder = Partition.parse(cell.partition).column
+    data = _dataset(cell.data, cell.label, cell.data_dir, holder, cell.data_digest)
+    loss = loss_for(cell.loss, data.schema.classes, cell.multiclass)
+    scene = build_federation(
+        data, cell.agents, cell.graph, loss, cell.split, partition=cell.partition
+    )
+    if cell.algorithm == "non-private":
+        plan = _plan(cell, scene, 1.0)
+        return tuple(_batch(cell, scene, [(None, plan)], cell.seeds[:1]))
+    by_rounds: dict[int, list[tuple[float | None, Hyperparameters]]] = {}
+    for epsilon in cell.epsilons:
+        plan = _plan(cell, scene, epsilon)
+        by_rounds.setdefault(plan.rounds, []).append((epsilon, plan))
+    batches = by_rounds.values()
+    return tuple(outcome for b in batches for outcome in _batch(cell, scene, b, cell.seeds))
+
+
+@lru_cache(maxsize=3)
+def _dataset(
+    name: str, label: str | None, data_dir: str | None, holder: str | None, digest: str
+) -> Dataset:
+    data = load(name, label=label, data_dir=data_dir, holder=holder)
+    if fingerprint(data, holder) != digest:
+        raise DataError(
+            f"The records of {name!r} are not those the sweep was planned with; start it again."
+        )
+    return data
+
+
+def _plan(cell: Cell, scene: Federation, epsilon: float) -> Hyperparameters:
+    budgets = [Budget(epsilon, cell.delta)] * scene.graph.size
+    return scene.plan(cell.algorithm, budgets, cell.rounds, cell.eta, cell.beta)
+
+
+def _batch(
+    cell: Cell,
+    scene: Federation,
+    plans: list[tuple[float | None, Hyperparameters]],
+    seeds: Sequence[int],
+) -> Iterator[CellResult]:
+    """Run all (ε, seed) columns at once, then cut the results by ε."""
+    sites = scene.sites(cell.algorithm)
+    noise = SeededNoise(tuple(seed for _ in plans for seed in seeds))
+    settings = _settings(cell, plans, len(seeds))
+    agents = make_agents(cell.algorithm, sites, [settings] * len(sites), noise)
+    trace = local.run(agents)
+    model = trace.model()
+    errors = judge(scene.held_out, model, scene.schema.classes, areas=False).error
+    losses = _train_losses(scene, model)
+    curve = _average_losses(sites, trace) if cell.curve else np.zeros((len(model), 0))
+    for k, (epsilon, plan) in enumerate(plans):
+        part = slice(k * len(seeds), (k + 1) * len(seeds))
+        tallies = [agent.ledgers[part.start].reserved for agent in agents]
+        yield CellResult(
+            epsilon=epsilon,
+            epsilon_proven=finite_or_none(worst(tallies, cell.delta).epsilon),
+            rounds=plan.rounds,
+            eta=plan.eta,
+            seeds=tuple(seeds),
+            test_error=tuple(errors[part].tolist()),
+            train_loss=tuple(losses[part].tolist()),
+            messages=tuple(trace.messages[:, part].mean(axis=0).tolist()),
+            curve=tuple(tuple(row) for row in curve[part].tolist()) if cell.curve else (),
+        )
+
+
+def _settings(
+    cell: Cell, plans: list[tuple[float | None, Hyperparameters]], seeds: int
+) -> Settings:
+    columns = [pair for pair in plans for _ in range(seeds)]
+    return Settings(
+        rounds=plans[0][1].rounds,
+        eta=tuple(plan.eta for _, plan in columns),
+        regularisation=tuple(plan.regularisation for _, plan in columns),
+        budgets=tuple(Budget(epsilon or 1.0, cell.delta) for epsilon, _ in columns),
+        beta=max(plan.beta for _, plan in plans),
+        share=cell.share,
+        calibration=cell.calibration,
+        speaking=cell.speaking,
+    )
+
+
+def _train_losses(scene: Federation, model: Array) -> Array:
+    """Mean loss of a model over all training records; (R, d) → (R,)."""
+    values = [risk_over(part, scene.loss).value(model) for part in scene.shards]
+    return np.asarray(np.average(values, axis=0, weights=[part.n for part in scene.shards]))
+
+
+def _average_losses(sites: Sequence[Site], trace: local.Trace) -> Array:
+    """(1/N) Σᵢ fᵢ(θᵢᵗ): each agent's last release on its own records, (R, T)."""
+    rounds = [
+        np.mean([site.risk.value(theta) for site, theta in zip(sites, values, strict=True)], axis=0)
+        for values in trace.releases
+    ]
+    return np.stack(rounds, axis=1)
+
+
+def deal_seeds(seeds: int, splits: int) -> list[tuple[int, tuple[int, ...]]]:
+    """Deal noise seeds 0…seeds−1 over the splits, of which there are at most as many."""
+    splits = min(seeds, splits)
+    return [(k, tuple(range(k, seeds, splits))) for k in range(splits)]
+
+
+def check(cell: Cell) -> Cell:
+    """Refuse, before anything runs, settings that the cell could not run with."""
+    recipe_named(cell.algorithm)
+    plans: list[tuple[float | None, Hyperparameters]] = [
+        (e, Hyperparameters(1, cell.eta or 1.0)) for e in cell.epsilons
+    ]
+    _settings(cell, plans, 1)
+    return cell

@@ -1,0 +1,150 @@
+"""Algorithms side by side at the same total budget.
+
+A split of the records, with its network, is shared by several noise seeds. Everything here is
+simulation.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ppadmm import checks
+from ppadmm.accounting import Budget
+from ppadmm.algorithms import recipe_named
+from ppadmm.algorithms.settings import HALF_THE_ROUNDS, Speaking
+from ppadmm.data import Partition
+from ppadmm.datasets import load
+from ppadmm.studies.cell import Cell, CellResult, check, deal_seeds, fingerprint
+from ppadmm.studies.sweep import Progress, Runner, sweep
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What to compare. `seeds` noise seeds are dealt out over `splits` splits of the records."""
+
+    data: str = "synthetic"
+    algorithms: tuple[str, ...] = ("pp", "non-private")
+    epsilons: tuple[float, ...] = (1.0,)
+    delta: float = 1e-4
+    seeds: int = 5
+    splits: int = 5
+    agents: int = 5
+    partition: str = "even"
+    graph: str = "erdos-renyi"
+    loss: str = "logistic"
+    multiclass: str = "auto"
+    label: str | None = None
+    data_dir: str | None = None
+    calibration: str = "proven"
+    rounds: int | None = None
+    eta: float | None = None
+    beta: float | None = None
+    speaking: Speaking = HALF_THE_ROUNDS
+
+    def __post_init__(self) -> None:
+        for name in self.algorithms:
+            recipe_named(name)
+        for epsilon in self.epsilons:
+            Budget(epsilon, self.delta)
+        Partition.parse(self.partition)
+        checks.count("seeds", self.seeds)
+        checks.count("splits", self.splits)
+
+    def cells(self) -> dict[str, list[Cell]]:
+        """Return every algorithm's cells, one per split; reads the records to pin them."""
+        holder = Partition.parse(self.partition).column
+        data = load(self.data, label=self.label, data_dir=self.data_dir, holder=holder)
+        digest = fingerprint(data, holder)
+        return {name: self._cells(name, digest) for name in self.algorithms}
+
+    def _cells(self, algorithm: str, digest: str) -> list[Cell]:
+        return [
+            check(
+                Cell(
+                    data=self.data,
+                    data_digest=digest,
+                    split=split,
+                    seeds=seeds,
+                    algorithm=algorithm,
+                    epsilons=self.epsilons,
+                    delta=self.delta,
+                    agents=self.agents,
+                    graph=self.graph,
+                    partition=self.partition,
+                    loss=self.loss,
+                    multiclass=self.multiclass,
+                    label=self.label,
+                    calibration=self.calibration,
+                    rounds=self.rounds,
+                    eta=self.eta,
+                    beta=self.beta,
+                    speaking=self.speaking,
+                    data_dir=self.data_dir,
+                )
+            )
+            for split, seeds in deal_seeds(self.seeds, self.splits)
+        ]
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """One algorithm at one ε over all seeds. `epsilon` is None without noise."""
+
+    algorithm: str
+    epsilon: float | None
+    epsilon_proven: float | None
+    rounds: int
+    eta: float
+    test_error: tuple[float, ...]
+    train_loss: tuple[float, ...]
+    messages: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return means, standard deviations and all values, fit for JSON."""
+        return {
+            **self.__dict__,
+            "test_error_mean": float(np.mean(self.test_error)),
+            "test_error_std": float(np.std(self.test_error)),
+            "train_loss_mean": float(np.mean(self.train_loss)),
+            "train_loss_std": float(np.std(self.train_loss)),
+        }
+
+
+def compare(
+    grid: Grid,
+    progress: Progress | None = None,
+    folder: Path | None = None,
+    jobs: int = 1,
+    runner: Runner | None = None,
+) -> list[ComparisonRow]:
+    """Run the whole grid, from where `folder` has it; `progress(done, of)` counts cells."""
+    by_algorithm = grid.cells()
+    splits = zip(*by_algorithm.values(), strict=True)
+    done = sweep([cell for cells in splits for cell in cells], folder, jobs, progress, runner)
+    rows = []
+    for algorithm, cells in by_algorithm.items():
+        epsilons = (None,) if algorithm == "non-private" else dict.fromkeys(grid.epsilons)
+        rows += [_row(algorithm, done.outcomes(cells, epsilon)) for epsilon in epsilons]
+    return rows
+
+
+def _row(algorithm: str, outcomes: Sequence[CellResult]) -> ComparisonRow:
+    return ComparisonRow(
+        algorithm=algorithm,
+        epsilon=outcomes[0].epsilon,
+        epsilon_proven=worst_proven(outcomes),
+        rounds=outcomes[0].rounds,
+        eta=float(np.median([outcome.eta for outcome in outcomes])),
+        test_error=tuple(error for outcome in outcomes for error in outcome.test_error),
+        train_loss=tuple(loss for outcome in outcomes for loss in outcome.train_loss),
+        messages=float(np.mean([outcome.messages for outcome in outcomes])),
+    )
+
+
+def worst_proven(outcomes: Sequence[CellResult]) -> float | None:
+    """Return the largest proven ε, or None where one is not finite."""
+    proven = [outcome.epsilon_proven for outcome in outcomes]
+    return None if None in proven else max(p for p in proven if p is not None)
