@@ -14,7 +14,6 @@ from markupsafe import Markup
 
 from ppadmm import __version__
 from ppadmm.algorithms import ALGORITHMS
-from ppadmm.peers.status import PeerStatus
 from ppadmm.errors import InputError
 from ppadmm.runs.report.command import command
 from ppadmm.runs.report.figures import AgentRow, Figures
@@ -75,10 +74,11 @@ def write_report(folder: Path, out: Path | None = None, public: bool = False) ->
     return path
 
 
-def render(run: SavedRun, public: bool = False, live: PeerStatus | None = None) -> str:
+def render(run: SavedRun, public: bool = False, live: Any = None) -> str:
     """Return the page; with `public` only what the guarantee covers goes into it.
 
-    With `live` it is the page of a peer at work: it says where the run stands and updates itself.
+    With `live`, a peer's status, it is the page of a peer at work: it says where the run stands and
+    updates itself.
     """
     figures = Figures(run.public() if public else run)
     environment = templates()
