@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from ppadmm import __version__
 from ppadmm.arrays import Array
 from ppadmm.errors import InputError
-from ppadmm.runs.disclosure import disclosure
 from ppadmm.runs.folder import model_dict
 from ppadmm.runs.run import Result
+from ppadmm.statements.facts import disclosure_of
 
 LONGEST = 500
 """MLflow cuts or refuses longer values, depending on where it stores them."""
@@ -59,7 +59,7 @@ def released(result: Result) -> Record:
         },
         texts={
             "statement.txt": statement.text() + "\n",
-            "statement.json": _json(disclosure(result)),
+            "statement.json": _json(disclosure_of(result.facts, result.statement)),
             "model.json": _json(model_dict(result)),
         },
     )
