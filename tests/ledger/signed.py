@@ -6,7 +6,6 @@ import json
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from small_runs import finished, resigned
 
-from ppadmm.runs.disclosure import disclosure
 from ppadmm.statements.certificate import issue
 
 RUNS = ("private", "ipp", "seeded", "paper", "bare", "pooled", "one-shot")
@@ -30,7 +29,7 @@ def statement(name):
 
 @functools.cache
 def _written(name):
-    return json.dumps(disclosure(finished(name)))
+    return json.dumps(finished(name).disclosure())
 
 
 def forged(change, name="pooled"):

@@ -185,9 +185,9 @@ CLAIMS = (
         "tests/cli/test_train.py::TestPrivacy::test_a_seed_repeats_and_is_not_private",
         (
             Change(
-                "runs/claims.py",
-                "    if spec.seed is not None:\n",
-                "    if spec.seed is not None and spec.seed < 0:\n",
+                "statements/facts.py",
+                "    if seed is not None:\n",
+                "    if seed is not None and seed < 0:\n",
             ),
         ),
     ),

@@ -26,7 +26,6 @@ from ppadmm.arrays import Array
 from ppadmm.errors import InputError
 from ppadmm.runs.folder import model_dict
 from ppadmm.runs.run import Result
-from ppadmm.statements.facts import disclosure_of
 
 LONGEST = 500
 """MLflow cuts or refuses longer values, depending on where it stores them."""
@@ -59,7 +58,7 @@ def released(result: Result) -> Record:
         },
         texts={
             "statement.txt": statement.text() + "\n",
-            "statement.json": _json(disclosure_of(result.facts, result.statement)),
+            "statement.json": _json(result.disclosure()),
             "model.json": _json(model_dict(result)),
         },
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ppadmm import checks
 from ppadmm.accounting import Budget
 from ppadmm.algorithms import Settings
+from ppadmm.algorithms.defaults import BETA
 from ppadmm.algorithms.method import MethodSpec, settings_of
 from ppadmm.algorithms.settings import Speaking
 from ppadmm.errors import InputError
@@ -85,11 +86,12 @@ class Agreement(MethodSpec):
                 "anew with ppadmm peer agree."
             )
         super().__post_init__()
-        if None in (self.rounds, self.eta, self.beta):
+        if None in (self.rounds, self.eta):
             raise InputError(
-                "The agreement leaves rounds, eta or beta open; take the file that ppadmm peer "
-                "agree wrote."
+                "The agreement leaves rounds or eta open; take the file that ppadmm peer agree "
+                "wrote."
             )
+        object.__setattr__(self, "beta", self.beta or BETA)
         object.__setattr__(self, "parties", tuple(self.parties))
         object.__setattr__(self, "edges", self.graph.edges)
         self._check_parties()

@@ -21,7 +21,6 @@ from ppadmm.ledger.text import booked_lines
 from ppadmm.runs.report.page import write_report
 from ppadmm.runs.run import Result
 from ppadmm.runs.specification import RunSpec
-from ppadmm.statements.facts import disclosure_of
 
 MOST_ALIKE = 1000
 """Runs of one name that a folder can hold."""
@@ -80,7 +79,7 @@ def _write_run(result: Result, folder: Path) -> None:
         with draft_of(folder) as draft:
             write_json(draft / "result.json", result.to_dict())
             write_json(draft / "model.json", model_dict(result))
-            write_json(draft / "statement.json", disclosure_of(result.facts, result.statement))
+            write_json(draft / "statement.json", result.disclosure())
             text = "\n".join([result.statement.text(), *booked_lines(result.entry)]) + "\n"
             (draft / "statement.txt").write_text(text, encoding="utf-8")
             np.savez_compressed(

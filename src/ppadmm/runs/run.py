@@ -39,7 +39,7 @@ from ppadmm.runs.ledger_session import LedgerOptions, LedgerSession, open_sessio
 from ppadmm.runs.metrics import Metrics
 from ppadmm.runs.specification import RunSpec, Search
 from ppadmm.statements.claims import Statement, finite_or_none
-from ppadmm.statements.facts import RunFacts, statement_of
+from ppadmm.statements.facts import RunFacts, disclosure_of, statement_of
 
 Progress = Callable[[int, int], None]
 OnRound = Callable[[int], None]
@@ -141,6 +141,10 @@ class Result:
     def booked(self, entry: dict[str, Any] | None) -> "Result":
         """Return the result with its place in a ledger."""
         return replace(self, facts=replace(self.facts, booked=entry))
+
+    def disclosure(self) -> dict[str, Any]:
+        """Return the privacy statement as plain data: what statement.json holds."""
+        return disclosure_of(self.facts, self.statement)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain data, fit for JSON."""
