@@ -11,7 +11,7 @@ from ppadmm.agent import Agent
 from ppadmm.algorithms.settings import Speaking
 from ppadmm.data import Shard, load
 from ppadmm.experiments import attacks
-from ppadmm.experiments.audit import ALONE, AgentGame, Game
+from ppadmm.experiments.audit import ALONE, AgentGame, Game, Played
 from ppadmm.experiments.game import (
     EDGE,
     FAR,
@@ -40,7 +40,6 @@ from ppadmm.experiments.scoring import Till, agent_score, score_charge
 from ppadmm.experiments.spec import RunSpec
 from ppadmm.experiments.train import Result, train
 from ppadmm.privacy import Budget, Tally
-from ppadmm.privacy.audit import Scores
 from ppadmm.privacy.gaussian import gdp_epsilon, gdp_ratio
 
 TEST_SHARE = 0.99
@@ -143,16 +142,14 @@ class ScoreGame:
     always_secure: bool = True
     most: int = 2 * ALONE
 
-    def scored(
-        self, epsilon: float, delta: float, runs: int, seed: int | None
-    ) -> tuple[Scores, Tally]:
+    def scored(self, epsilon: float, delta: float, runs: int, seed: int | None) -> Played:
         """Score one model again and again on both sides."""
         data = load("synthetic")
         few = replace(data, X=data.X[:FEW], y=data.y[:FEW], table=None, train_records=FEW // 2)
         result = train(RunSpec(agents=5, rounds=1, epsilon=epsilon, delta=delta), data=few)
         till = Till(gdp_ratio(epsilon, delta))
         ours, theirs = (self._scores(result, till, side, min(runs, self.most)) for side in SIDES)
-        return {"score": (ours, theirs)}, Tally.of([score_charge(till.ratio)])
+        return Played({"score": (ours, theirs)}, Tally.of([score_charge(till.ratio)]))
 
     def _scores(self, result: Result, till: Till, side: int, runs: int) -> Any:
         part = result.prepared.scene.parts[0]
