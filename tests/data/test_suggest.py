@@ -261,10 +261,10 @@ def test_numbers_in_a_row_that_hardly_repeat_are_an_identifier_whatever_they_are
 
 def test_a_first_schema_has_no_identifiers_either():
     table = {"patient_id": [1, 1, 2, 2] * 5, "age": range(20), "ill": YES[:20]}
-    assert [c.name for c in draft_schema(table, "ill").columns] == ["age"]
+    assert [c.name for c in infer_schema(table, "ill").columns] == ["age"]
     del table["age"]
     with pytest.raises(DataError, match=r"'patient_id' is called an identifier; rename it, or"):
-        draft_schema(table, "ill")
+        infer_schema(table, "ill")
 
 
 def test_what_a_draft_of_a_csv_file_lists_can_be_read(tmp_path):

@@ -112,7 +112,7 @@ BOOKS = (
     Mutant(
         "an order chosen after the fact",
         "the filter takes the order that is best for the runs that were made",
-        "tests/privacy/test_filters.py::TestAConcreteSequence::test_the_filter_stops_it_in_time",
+        "tests/privacy/test_filters.py::TestSums::test_the_worst_agent_of_every_run",
         (
             Change(
                 "accounting/filters.py",
