@@ -25,7 +25,7 @@ SMALL = ("--label", "ill", "--seeds", "2", "--splits", "1", "--jobs", "1", "--ou
 @pytest.fixture
 def reproduce(capsys, monkeypatch, tmp_path):
     """Run the command in this process, in a folder with people.csv, with quick ranges."""
-    from experiments.conftest import write_people
+    from tests.studies.people import write_people
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("PPADMM_DATA", raising=False)
@@ -182,7 +182,7 @@ def test_without_matplotlib_nothing_starts(reproduce, tmp_path, monkeypatch):
 
 
 def test_ctrl_c_keeps_what_was_finished(tmp_path):
-    from experiments.conftest import write_people
+    from tests.studies.people import write_people
 
     write_people(tmp_path / "people.csv", records=1500)
     command = "from ppadmm.cli import main; main()"

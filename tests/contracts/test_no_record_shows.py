@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from planted import SCHEMA, Secrets, pickled, planted, planted_table, texts_of, within
 
 import ppadmm
 from ppadmm import PrivateLinearSVC, PrivateLogisticRegression, RunSpec, records
@@ -39,7 +38,6 @@ from ppadmm.peers.agreement import Party as Member
 from ppadmm.peers.outcome import RetrySchedule
 from ppadmm.peers.site import Participant, SiteRecords
 from ppadmm.peers.taking_part import SiteSettings, take_part
-from ppadmm.peers.transport import Hub
 from ppadmm.problem import (
     Logistic,
     Multinomial,
@@ -61,6 +59,8 @@ from ppadmm.solvers.base import Point, Step
 from ppadmm.solvers.each import Everyone
 from ppadmm.solvers.single import At, Task
 from ppadmm.studies.tune import _Plan, tune
+from tests.peers.hub import Hub
+from tests.planted import SCHEMA, Secrets, pickled, planted, planted_table, texts_of, within
 
 SPEC = RunSpec(agents=3, rounds=3, epsilon=20.0, delta=1e-3, graph="complete", beta=1e-7)
 OTHERS = {"centralised": {"rounds": 1}, "one-shot": {"rounds": 1}}

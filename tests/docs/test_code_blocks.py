@@ -7,11 +7,11 @@ import subprocess
 import sys
 
 import pytest
-from blocks import PAGES, ROOT, Block, blocks, masked, spans
-from run_page import matches
 from typer.main import get_command
 
 from ppadmm.cli import app
+from tests.docs.blocks import PAGES, ROOT, Block, blocks, masked, spans
+from tests.docs.run_page import matches
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 EXAMPLES = [path.read_text("utf-8") for path in (ROOT / "examples").glob("*.py")]

@@ -5,7 +5,6 @@ import sys
 from collections import Counter
 
 import pytest
-from ledgers import AGENTS, GRANT, ONE, RECORDS, filled, granted
 
 from ppadmm.accounting import Budget, Charge, Gaussian, NonPrivate, Pure, Tally, epsilon, recompute
 from ppadmm.accounting.composition import MOST_SUMS, together
@@ -17,6 +16,7 @@ from ppadmm.errors import BudgetError, InputError, LedgerError
 from ppadmm.ledger import balance as accounts
 from ppadmm.ledger.balance import cost
 from ppadmm.ledger.chain import read_rows, verify
+from tests.ledger.ledgers import AGENTS, GRANT, ONE, RECORDS, filled, granted
 
 ledger = pytest.fixture(granted)
 full = pytest.fixture(filled)
