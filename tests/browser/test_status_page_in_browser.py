@@ -4,11 +4,11 @@ import threading
 import time
 
 import pytest
-from test_peer_page import run_in_memory
 
 from ppadmm.peers.results import live_page
 from ppadmm.peers.status_page import StatusPage
 from tests.peers.sites import make_sites
+from tests.peers.test_status_page import run_in_memory
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ def shell(tmp_path, monkeypatch):
         (programs / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {rest}"$@"\n')
         (programs / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'src'}")
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'src'}{os.pathsep}{ROOT}")
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     monkeypatch.delenv("PPADMM_DATA", raising=False)
     monkeypatch.chdir(folder)
@@ -40,7 +40,7 @@ def shell(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("page", RUN)
 def test_a_page_runs_from_top_to_bottom(page, shell):
-    line = [sys.executable, "-W", "error", str(ROOT / "tests/docs/run_page.py"), page]
+    line = [sys.executable, "-W", "error", "-m", "tests.docs.run_page", page]
     done = subprocess.run(line, capture_output=True, encoding="utf-8", check=False, timeout=300)
     assert done.returncode == 0, done.stderr
 

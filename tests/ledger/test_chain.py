@@ -1,8 +1,6 @@
 """What a ledger finds out: entries edited, removed, reordered, forged or spelt in another way."""
 
 import json
-import shutil
-import sqlite3
 
 import numpy as np
 import pytest
@@ -15,25 +13,12 @@ from ppadmm.accounting.protection import STANDARD
 from ppadmm.errors import BudgetError, LedgerError
 from ppadmm.ledger.chain import read_rows, verify
 from ppadmm.ledger.owner import OwnerLedger
-from tests.ledger.ledgers import AGENTS, RECORDS, filled, granted, rows_of
+from tests.ledger.ledgers import AGENTS, RECORDS, filled, granted, rows_of, unlocked
 
 BIG = [{"event": "Gaussian", "ratio": 5.0}]
 
 ledger = pytest.fixture(granted)
 full = pytest.fixture(filled)
-
-
-def unlocked(path):
-    """A copy without the triggers that keep honest hands off."""
-    copy = path.with_name("copy.ledger")
-    shutil.copy(path, copy)
-    for suffix in ("-wal",):
-        if path.with_name(path.name + suffix).exists():
-            shutil.copy(path.with_name(path.name + suffix), copy.with_name(copy.name + suffix))
-    db = sqlite3.connect(copy, isolation_level=None)
-    for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
-        db.execute(f"DROP TRIGGER {name}")
-    return copy, db
 
 
 class TestTampering:

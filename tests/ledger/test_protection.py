@@ -5,7 +5,6 @@ import math
 from dataclasses import replace
 
 import pytest
-from test_tampering import unlocked
 
 from ppadmm import canonical
 from ppadmm.accounting import (
@@ -32,7 +31,7 @@ from ppadmm.runs.ledger_session import LedgerOptions
 from ppadmm.runs.run import train
 from ppadmm.runs.specification import RunSpec
 from ppadmm.statements.certificate import check, require_booked
-from tests.ledger.ledgers import AGENTS, RECORDS, granted, rows_of
+from tests.ledger.ledgers import AGENTS, RECORDS, granted, rows_of, unlocked
 from tests.small_runs import resigned
 from tests.statements.signed import KEY, certificate_of, forged
 

@@ -23,6 +23,8 @@ import pyarrow.csv
 
 from ppadmm.accounting import Budget
 from ppadmm.data import Categorical, Label, Numeric, Schema
+from ppadmm.engines import local
+from ppadmm.ledger import MemoryLedger
 from ppadmm.ledger.chain import read_rows, verify
 from ppadmm.ledger.owner import OwnerLedger
 from ppadmm.peers.agreement import Agreement, Party
@@ -39,6 +41,7 @@ from ppadmm.problem import make_graph
 
 ROOT = Path(__file__).parents[2]
 HERE = "127.0.0.1"
+SEED = 7
 SCHEMA = Schema(
     columns=(Numeric("age", 0, 100), Numeric("weight", 0, 200), Categorical("sex", ("f", "m"))),
     label=Label("ill", ("yes",), ("no",)),
@@ -281,6 +284,17 @@ def run_sites(sites, *options, seam=None):
     finally:
         for peer in peers:
             peer.kill()
+
+
+def local_trace(sites, seed=SEED):
+    """What the local engine makes of the same records, agreement and seed."""
+    return local.run([part.agent(part.rule(), MemoryLedger()) for part in sites.parts(seed)])
+
+
+def coefficients(sites):
+    """The model, after a look that every site wrote the same bytes."""
+    assert all(sites.model(i) == sites.model(0) for i in range(sites.count))
+    return np.array(list(json.loads(sites.model(0))["coefficients"].values()))
 
 
 def until(condition, seconds=60):

@@ -7,10 +7,9 @@ import time
 
 import numpy as np
 import pytest
-from test_peer_processes import SEED, coefficients, local_trace
 
 from ppadmm.peers.transport import HISTORY
-from tests.peers.sites import Peer, make_sites, until
+from tests.peers.sites import SEED, Peer, coefficients, local_trace, make_sites, until
 
 pytest.importorskip("zenoh", reason="eclipse-zenoh (extra peer) is not installed")
 CUT = 10.0

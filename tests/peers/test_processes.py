@@ -14,30 +14,27 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ppadmm.engines import local
 from ppadmm.errors import CertificateError
-from ppadmm.ledger import MemoryLedger
 from ppadmm.ledger.chain import read_rows
 from ppadmm.ledger.run import decode
 from ppadmm.peers import control
 from ppadmm.peers.certified import verify_certificates
 from ppadmm.peers.messages import FINAL, VALUE, Codec, kind_of
 from ppadmm.peers.pki.key_files import read_signing_key
-from tests.peers.sites import Peer, free_ports, make_router, make_sites, run_sites, until
+from tests.peers.sites import (
+    SEED,
+    Peer,
+    coefficients,
+    free_ports,
+    local_trace,
+    make_router,
+    make_sites,
+    run_sites,
+    until,
+)
 from tests.small_runs import resigned
 
 pytest.importorskip("zenoh", reason="eclipse-zenoh (extra peer) is not installed")
 FULL = bool(os.environ.get("PPADMM_FULL"))
-SEED = 7
-
-
-def local_trace(sites, seed=SEED):
-    """What the local engine makes of the same records, agreement and seed."""
-    return local.run([part.agent(part.rule(), MemoryLedger()) for part in sites.parts(seed)])
-
-
-def coefficients(sites):
-    """The model, after a look that every site wrote the same bytes."""
-    assert all(sites.model(i) == sites.model(0) for i in range(sites.count))
-    return np.array(list(json.loads(sites.model(0))["coefficients"].values()))
 
 
 def spent(sites, i, simulated=False):

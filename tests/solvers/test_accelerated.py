@@ -5,11 +5,11 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from test_solvers import combinations, problem
 
 from ppadmm.problem import HuberHinge, Logistic, Subproblem
 from ppadmm.solvers import Newton, cold_start, finish
 from ppadmm.solvers.accelerated import GROWTH, epochs, rounding_within, steps_of_epoch
+from tests.solvers.test_every_solver import combinations, problem
 
 
 @pytest.fixture
