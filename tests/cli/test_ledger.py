@@ -9,7 +9,7 @@ import pytest
 from ppadmm.engines import local
 from ppadmm.errors import InputError
 from ppadmm.noise import SecureNoise
-from ppadmm.runs import folder as files
+from ppadmm.runs import folder
 
 
 class TestCommands:
@@ -122,7 +122,7 @@ class TestCommands:
             raise InputError("No space left on device.")
 
         with monkeypatch.context() as patch:
-            patch.setattr(files, "_write_run", full)
+            patch.setattr(folder, "_write_run", full)
             failed = command(*train_, "--out", "one")
         assert failed.code == 2
         assert "device. What was paid for is kept: the same command with --resume" in failed.err

@@ -16,8 +16,7 @@ from ppadmm.cli import main
 from ppadmm.cli.common import Lines
 from ppadmm.datasets import load
 from ppadmm.errors import DataError
-from ppadmm.studies import cell as cells
-from ppadmm.studies import figures, plots
+from ppadmm.studies import cell, figures, plots
 
 SMALL = ("--label", "ill", "--seeds", "2", "--splits", "1", "--jobs", "1", "--out", "out")
 
@@ -139,7 +138,7 @@ def test_a_data_set_that_is_absent_is_named_in_output_and_plot(reproduce, tmp_pa
         return load(tmp_path / "people.csv", label="ill")
 
     monkeypatch.setattr(figures, "load", people_for_brazil)
-    monkeypatch.setattr(cells, "load", people_for_brazil)
+    monkeypatch.setattr(cell, "load", people_for_brazil)
     drawn = []
     monkeypatch.setattr(figures, "ALGORITHMS", ("dvp", "non-private"))
     monkeypatch.setattr(plots, "_say_absent", lambda axes, reason: drawn.append(reason))

@@ -28,8 +28,7 @@ from ppadmm.data.stream.blocks import Writer
 from ppadmm.data.stream.streamed import _plan
 from ppadmm.engines.ray.actors import Host
 from ppadmm.engines.ray.tasks import Home
-from ppadmm.estimator import classifiers
-from ppadmm.estimator import reuse_guard as watch
+from ppadmm.estimator import classifiers, reuse_guard
 from ppadmm.ledger.owner import OwnerLedger
 from ppadmm.ledger.sketch import Places, Sketch
 from ppadmm.noise import SecureNoise
@@ -140,7 +139,7 @@ def world(tmp_path_factory):
     pytest.importorskip("numba")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(kernels.VARIABLE, "numba")
-        patch.setattr(classifiers, "REGISTER", watch.Register())
+        patch.setattr(classifiers, "REGISTER", reuse_guard.Register())
         folder = tmp_path_factory.mktemp("planted")
         data, secrets = planted(), Secrets.of(planted())
         results = [*runs(data), *searches(data), *fits(data)]

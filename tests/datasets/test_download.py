@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ppadmm.datasets import download as fetch
+from ppadmm.datasets import download
 from ppadmm.datasets.download import fetch_adult
 from ppadmm.errors import DataError, InputError
 
@@ -37,7 +37,7 @@ def checksums(monkeypatch):
     """The files that this server serves stand in for those of the UCI repository."""
     known = {"adult.data": DATA, "adult.test": TEST}
     sums = {name: hashlib.sha256(content).hexdigest() for name, content in known.items()}
-    monkeypatch.setattr(fetch, "CHECKSUMS", sums)
+    monkeypatch.setattr(download, "CHECKSUMS", sums)
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
 
@@ -214,19 +214,19 @@ def test_a_server_that_does_not_come_to_an_end_is_given_up(tmp_path, respond, li
 
 
 def test_more_bytes_than_adult_has_are_not_swallowed(tmp_path, monkeypatch):
-    monkeypatch.setattr(fetch, "MOST_BYTES", 3_000_000)
+    monkeypatch.setattr(download, "MOST_BYTES", 3_000_000)
     with serving(endless) as server, pytest.raises(DataError, match="more than 3,000,000 bytes"):
         fetch_adult(tmp_path, server.url())
 
 
 def test_a_bomb_is_not_unpacked(tmp_path, monkeypatch):
-    monkeypatch.setattr(fetch, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(download, "MOST_BYTES", 100_000)
     bomb = zipped(adult_data=b"0" * 50_000_000, adult_test=TEST)
     assert len(bomb) < 100_000
     read = []
-    digest = fetch._digest
+    digest = download._digest
     monkeypatch.setattr(
-        fetch, "_digest", lambda content: read.append(len(content)) or digest(content)
+        download, "_digest", lambda content: read.append(len(content)) or digest(content)
     )
     with serving(answer(bomb)) as server, pytest.raises(DataError, match="checksum"):
         fetch_adult(tmp_path, server.url())
@@ -259,7 +259,7 @@ def test_a_disk_that_fills_up_leaves_nothing(tmp_path, monkeypatch):
         file.write(content[:10])
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(fetch, "_flush", full)
+    monkeypatch.setattr(download, "_flush", full)
     said = pytest.raises(DataError, match="No space left on device; choose another --data-dir")
     with serving(answer(GOOD)) as server, said:
         fetch_adult(tmp_path, server.url())
@@ -291,6 +291,6 @@ def test_https_needs_a_certificate_that_is_trusted(tmp_path, certificate, monkey
 def test_the_checksums_are_those_of_the_real_files(data_dir, monkeypatch):
     monkeypatch.undo()
     folder = Path(data_dir)
-    if not all(fetch.plain_or_gz(folder, name) for name in fetch.CHECKSUMS):
+    if not all(download.plain_or_gz(folder, name) for name in download.CHECKSUMS):
         pytest.skip("PPADMM_DATA does not hold adult.data and adult.test")
     assert fetch_adult(folder, "http://localhost:1/never-asked") == []

@@ -27,9 +27,7 @@ from ppadmm.data.fingerprint import Fingerprint
 from ppadmm.datasets import load
 from ppadmm.engines import local
 from ppadmm.errors import LedgerError
-from ppadmm.ledger import balance as accounts
-from ppadmm.ledger import chain
-from ppadmm.ledger import owner as sqlite_ledger
+from ppadmm.ledger import balance, chain, owner
 from ppadmm.ledger import run as run_ledger
 from ppadmm.ledger.protocol import Sent
 from ppadmm.noise import Key, SecureNoise
@@ -124,7 +122,7 @@ def rules(kind):
 
 RULES = {kind: rules(kind) for kind in KINDS}
 DELIVER = local._deliver
-CONNECT = sqlite_ledger.connect
+CONNECT = owner.connect
 
 
 def small_data():
@@ -156,7 +154,7 @@ def search(path, kind, steps):
         return found
 
     run_ledger.AgentLedger.past = placed
-    with sqlite_ledger.OwnerLedger.open(path) as ledger:
+    with owner.OwnerLedger.open(path) as ledger:
         states = [run.outcome for run in ledger.books.runs.values()]
     if "finished" in states:
         return
@@ -170,7 +168,7 @@ def run(path, kind, steps):
         search(path, kind, steps)
         return
     watch(steps)
-    with sqlite_ledger.OwnerLedger.open(path) as ledger:
+    with owner.OwnerLedger.open(path) as ledger:
         if any(run.outcome == "finished" for run in ledger.books.runs.values()):
             return
         asked = [(i, rule.reserved[0]) for i, rule in enumerate(RULES[kind])]
@@ -202,7 +200,7 @@ def watch(steps):
         DELIVER(agents, sends)
 
     local._deliver = deliver
-    sqlite_ledger.connect = lambda path: Connection(CONNECT(path), steps)
+    owner.connect = lambda path: Connection(CONNECT(path), steps)
 
 
 def child(path, kind, death):
@@ -232,7 +230,7 @@ def snapshot(path):
     return {
         "head": head.hash,
         "count": head.count,
-        "spent": accounts.cost(books, "people"),
+        "spent": balance.cost(books, "people"),
         "runs": [run.outcome for run in runs],
         "charged": [place for run in runs for place in run.open_charges],
         "released": [
@@ -246,7 +244,7 @@ def snapshot(path):
 
 def answer(request):
     path = Path(request["folder"]) / "a.ledger"
-    with sqlite_ledger.OwnerLedger.create(path, "owner") as ledger:
+    with owner.OwnerLedger.create(path, "owner") as ledger:
         ledger.grant("people", BUDGET)
     return [
         {"status": child(path, request["kind"], death), **snapshot(path)}

@@ -146,8 +146,8 @@ NOISE = (
         (
             Change(
                 "algorithms/admm.py",
-                "        own = Heard(release.value, state.own.total + release.value)\n",
-                "        own = Heard(release.value, state.own.total + warm.point)\n",
+                "        own = SharedState(release.value, state.own.total + release.value)\n",
+                "        own = SharedState(release.value, state.own.total + warm.point)\n",
             ),
         ),
         quick=True,

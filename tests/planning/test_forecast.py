@@ -9,7 +9,7 @@ from ppadmm.accounting import Budget
 from ppadmm.algorithms.defaults import Sizes, default_rounds
 from ppadmm.datasets import load
 from ppadmm.errors import InputError
-from ppadmm.planning import populations as crowds
+from ppadmm.planning import populations
 from ppadmm.planning.forecast import Scenario, setup
 from ppadmm.planning.plan import PlanSpec, most_simulated, plan
 from ppadmm.planning.result import Forecast
@@ -90,11 +90,11 @@ def test_populations_are_fitted_to_what_is_known(calibrated):
 @pytest.mark.parametrize(("classes", "known", "least"), [(10, 0.05, 0.4), (2, 0.02, 0.2)])
 def test_an_easy_problem_is_not_taken_for_one_with_a_rare_class(classes, known, least):
     """A small error leaves it open how common the commonest class is; a large one does not."""
-    for guess in crowds.GUESSES:
-        error, majority = crowds._difficulty(guess, classes, (known, None))
+    for guess in populations.GUESSES:
+        error, majority = populations._difficulty(guess, classes, (known, None))
         assert error == known
         assert least < majority < 1.0
-        assert crowds._difficulty(guess, 2, (0.4, None))[1] > 0.4
+        assert populations._difficulty(guess, 2, (0.4, None))[1] > 0.4
 
 
 def test_changes_are_sorted_and_a_larger_budget_helps(small):

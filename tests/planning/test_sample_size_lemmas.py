@@ -17,8 +17,7 @@ from ppadmm.data import Shard
 from ppadmm.engines import local
 from ppadmm.ledger import MemoryLedger
 from ppadmm.noise import SeededNoise
-from ppadmm.planning import sample_bound
-from ppadmm.planning import sample_sizes as samples
+from ppadmm.planning import sample_bound, sample_sizes
 from ppadmm.planning.sample_bound import BoundSetting, Choice, connectivity
 from ppadmm.problem import Graph, HuberHinge, Logistic, MarginRisk, make_graph
 
@@ -254,7 +253,7 @@ def test_theorem_1_on_a_hard_population():
     d, N, n, R = 150, 3, 50, 10.0
     graph = make_graph("complete", N)
     risk, draw = corner_population(d, 0.25)
-    bound = samples.error_bound(n, BoundSetting(d, graph, norm=R, confidence=0.8))
+    bound = sample_sizes.error_bound(n, BoundSetting(d, graph, norm=R, confidence=0.8))
     ref = np.full(d, R / math.sqrt(d))
     excess = []
     for seed in range(60):
@@ -283,7 +282,7 @@ def test_theorem_2_on_the_real_engine(epsilon):
     graph = make_graph("star", N)
     risk, draw = corner_population(d, 0.3)
     setting = BoundSetting(d, graph, norm=R, rounds=T, budget=Budget(epsilon, 1e-5), confidence=0.9)
-    bound = samples.error_bound(n, setting)
+    bound = sample_sizes.error_bound(n, setting)
     seeds = range(20)
     run = Settings(
         rounds=T,

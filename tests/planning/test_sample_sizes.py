@@ -8,8 +8,7 @@ import pytest
 
 from ppadmm.accounting import Budget, calibrate, perturbed_step
 from ppadmm.errors import InfeasibleError, InputError
-from ppadmm.planning import sample_bound
-from ppadmm.planning import sample_sizes as samples
+from ppadmm.planning import sample_bound, sample_sizes
 from ppadmm.planning.sample_bound import BoundSetting, Choice
 from ppadmm.planning.sample_sizes import error_bound, records_needed
 from ppadmm.problem import Graph, HuberHinge, make_graph
@@ -155,10 +154,10 @@ def test_a_given_penalty_that_no_noise_suits_is_refused_and_then_outgrown():
 
 
 def test_the_default_rounds_leave_a_tenth():
-    rounds = samples.default_rounds(0.1, POOLED)
+    rounds = sample_sizes.default_rounds(0.1, POOLED)
     assert 0.0099 < sample_bound.least_error(replace(POOLED, rounds=rounds)) <= 0.01
-    assert samples.default_rounds(1e-9, POOLED) == 100_000
-    assert samples.default_rounds(1e9, POOLED) == 1
+    assert sample_sizes.default_rounds(1e-9, POOLED) == 100_000
+    assert sample_sizes.default_rounds(1e9, POOLED) == 1
 
 
 def test_the_hinge_has_its_own_constants():

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from ppadmm.engines import processes as pool
-from ppadmm.engines.ray import tasks as cluster
+from ppadmm.engines import processes
+from ppadmm.engines.ray import tasks
 from ppadmm.errors import InfeasibleError, InputError, WorkerError
 from ppadmm.studies.sweep import sweep
 from tests.processes import descendants, name_of
@@ -25,13 +25,13 @@ DRIVER = """
 import pickle, sys
 from functools import partial
 from pathlib import Path
-from ppadmm.engines import cluster
+from ppadmm.engines.ray import tasks
 from ppadmm.studies.sweep import sweep
 if __name__ == "__main__":
     cells = pickle.loads(Path(sys.argv[1]).read_bytes())
-    sweep(cells, Path(sys.argv[2]), runner=partial(cluster.run, jobs=2))
+    sweep(cells, Path(sys.argv[2]), runner=partial(tasks.run, jobs=2))
 """
-over_ray = partial(cluster.run, jobs=2)
+over_ray = partial(tasks.run, jobs=2)
 
 
 def diary(path, function):
@@ -117,7 +117,7 @@ def test_an_error_of_ours_arrives_as_it_is_and_what_was_finished_is_kept(
     with pytest.raises(InfeasibleError) as here:
         sweep([hopeless])
     with pytest.raises(InfeasibleError) as there:
-        sweep([cell, hopeless], tmp_path / "cells", runner=partial(cluster.run, jobs=1))
+        sweep([cell, hopeless], tmp_path / "cells", runner=partial(tasks.run, jobs=1))
     assert str(there.value) == str(here.value)
     assert type(there.value) is InfeasibleError
     assert there.value.__cause__ is None
@@ -139,7 +139,7 @@ def test_work_that_always_kills_its_worker_is_given_up(ray_cluster, tmp_path):
         os._exit(code)
 
     with pytest.raises(WorkerError, match="lost more often than is put up with"):
-        list(cluster.run(die, [3], jobs=2, retries=1))
+        list(tasks.run(die, [3], jobs=2, retries=1))
     assert len(lines(log)) == 2
 
 
@@ -152,19 +152,19 @@ def test_items_are_taken_as_workers_become_free(ray_cluster):
             yield k
 
     ahead = []
-    for done, (item, square) in enumerate(cluster.run(lambda k: k * k, items(), jobs=3)):
+    for done, (item, square) in enumerate(tasks.run(lambda k: k * k, items(), jobs=3)):
         assert square == item * item
         ahead.append(len(taken) - done)
     assert len(ahead) == 20
     assert max(ahead) == 3
-    for _ in cluster.run(lambda k: k, items()):
+    for _ in tasks.run(lambda k: k, items()):
         assert len(taken) - 20 <= 3
         break
 
 
 def test_workers_have_one_thread_the_folder_and_the_data_directory(ray_cluster, tmp_path):
-    found = dict(over_ray(os.getenv, pool.THREADS))
-    assert found == dict.fromkeys(pool.THREADS, "1")
+    found = dict(over_ray(os.getenv, processes.THREADS))
+    assert found == dict.fromkeys(processes.THREADS, "1")
     (here,) = over_ray(lambda _: Path.cwd(), [0])
     assert here == (0, tmp_path)
 
@@ -174,14 +174,14 @@ def test_a_cluster_started_here_is_not_to_be_seen_from_outside(ray_cluster):
 
 
 def test_a_node_with_another_version_is_refused(ray_cluster, monkeypatch):
-    monkeypatch.setattr(cluster, "Home", partial(cluster.Home, version="0.0.0"))
+    monkeypatch.setattr(tasks, "Home", partial(tasks.Home, version="0.0.0"))
     with pytest.raises(InputError, match=r"and this is 0\.0\.0; install the same version"):
         list(over_ray(abs, [1]))
 
 
 def test_nothing_to_do_starts_nothing(monkeypatch):
-    monkeypatch.setattr(cluster, "connected", None)
-    assert list(cluster.run(abs, [])) == []
+    monkeypatch.setattr(tasks, "connected", None)
+    assert list(tasks.run(abs, [])) == []
 
 
 def test_without_ray_the_way_out_is_named(command, monkeypatch):
@@ -204,7 +204,7 @@ def test_without_ray_the_way_out_is_named(command, monkeypatch):
 )
 def test_an_address_where_nobody_is(address, message):
     with pytest.raises(InputError) as error:
-        cluster._require_answer(address)
+        tasks._require_answer(address)
     assert message in str(error.value)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from ppadmm.data import Dataset, Numeric, Partition, Schema, assign, split
 from ppadmm.data.schema import Label
-from ppadmm.data.stream import assignment as dealing
+from ppadmm.data.stream import assignment
 from ppadmm.data.stream.assignment import LabelReader, held_out, labels
 from ppadmm.errors import DataError, InputError
 
@@ -15,8 +15,8 @@ SCHEMA = Schema((Numeric("x", 0, 1),), Label("y", ("1",), ("0",)))
 @pytest.fixture
 def chunked(monkeypatch):
     """Deal in chunks of seven, as more than a million records are."""
-    monkeypatch.setattr(dealing, "AS_IN_MEMORY", 0)
-    monkeypatch.setattr(dealing, "CHUNK", 7)
+    monkeypatch.setattr(assignment, "AS_IN_MEMORY", 0)
+    monkeypatch.setattr(assignment, "CHUNK", 7)
 
 
 @pytest.mark.parametrize("sizes", [None, (3, 0, 20)])

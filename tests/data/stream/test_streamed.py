@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ppadmm.data import Categorical, Label, Numeric, Partition, Schema, open_stream
-from ppadmm.data.stream import parquet as files
+from ppadmm.data.stream import parquet
 from ppadmm.data.stream.streamed import LEAST_MEMORY, batch_rows
 from ppadmm.errors import DataError, InputError
 
@@ -127,13 +127,13 @@ def _classes():
 def test_a_file_that_changes_while_it_is_read_is_refused(monkeypatch):
     path = write("a.parquet", people())
     data = open_stream(path, SCHEMA)
-    original = files._joined
+    original = parquet._joined
 
     def touched(batches, rows):
         yield from original(batches, rows)
         os.utime(path, ns=(1, 1))
 
-    monkeypatch.setattr(files, "_joined", touched)
+    monkeypatch.setattr(parquet, "_joined", touched)
     with pytest.raises(DataError, match=r"'a.parquet' changed while it was read"):
         data.deal(Partition(), 2, 0)
 
@@ -152,7 +152,7 @@ def test_a_file_that_was_replaced_after_it_was_looked_at_is_refused():
 def test_a_file_cut_off_in_the_middle_of_reading_is_called_changed(monkeypatch):
     path = write("a.parquet", people(50_000), rows=5_000)
     data = open_stream(path, SCHEMA)
-    original = files._joined
+    original = parquet._joined
 
     def cut(batches, rows):
         for k, table in enumerate(original(batches, rows)):
@@ -160,7 +160,7 @@ def test_a_file_cut_off_in_the_middle_of_reading_is_called_changed(monkeypatch):
                 os.truncate(path, 3_000)
             yield table
 
-    monkeypatch.setattr(files, "_joined", cut)
+    monkeypatch.setattr(parquet, "_joined", cut)
     monkeypatch.setattr("ppadmm.data.stream.streamed.batch_rows", lambda schema, memory: 5_000)
     with pytest.raises(DataError, match="changed while it was read"):
         data.deal(Partition(), 2, 0)
@@ -173,7 +173,7 @@ def test_a_folder_is_read_in_order_of_names_and_each_entry_is_a_group():
     write("sites/_old.parquet", people(99, 3))
     write("sites/.hidden/x.parquet", people(99, 3))
     Path("sites/read.me").write_text("notes")
-    groups = files.find_groups("sites")
+    groups = parquet.find_groups("sites")
     assert [(group.name, group.rows) for group in groups] == [("east", 40), ("west", 50)]
     assert [file.path.name for file in groups[1].files] == ["1.pq", "2.parquet"]
 
