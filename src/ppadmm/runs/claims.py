@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from ppadmm.accounting import accountant as accounting
 from ppadmm.algorithms import ALGORITHMS, STATISTICS, recipe_named
-from ppadmm.peers.agreement import Agreement
 from ppadmm.problem import LOSSES
 from ppadmm.registry import Registry
 from ppadmm.runs.federation import strictest
@@ -122,8 +121,11 @@ def _warnings(prepared: "Prepared") -> list[str]:
     return [*own_warnings(prepared.spec), *_delta_warnings(prepared)]
 
 
-def own_warnings(terms: RunSpec | Agreement) -> list[str]:
-    """Name what did not come with ppadmm: nobody here has proved anything about it."""
+def own_warnings(terms: Any) -> list[str]:
+    """Name what did not come with ppadmm: nobody here has proved anything about it.
+
+    `terms` are a specification or an agreement.
+    """
     chosen: list[tuple[Registry[Any], str]] = [(ALGORITHMS, terms.algorithm), (LOSSES, terms.loss)]
     if terms.algorithm == "ipp":
         chosen.append((STATISTICS, terms.speaking.statistic))
