@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import ppadmm.data
+import ppadmm.datasets
 from ppadmm.data import Dataset, Numeric, Schema, Shard, infer_schema, split
 from ppadmm.datasets import NAMES, load
 from ppadmm.errors import DataError, InputError
@@ -353,23 +354,15 @@ def test_a_file_of_one_class_is_refused(tmp_path):
 
 
 def test_public_names():
+    assert set(ppadmm.datasets.__all__) == {"NAMES", "SOURCES", "DataSource", "data_folder", "load"}
     assert set(ppadmm.data.__all__) == {
-        *("NAMES", "SOURCES", "Dataset", "Source", "data_folder", "load"),
-        *("MEMORY", "Dealing", "ShardStream", "StreamedData", "joined", "open_stream"),
-        *(
-            "Deal",
-            "Partition",
-            "by_column",
-            "deal",
-            "dirichlet",
-            "even",
-            "shards",
-            "sized",
-            "split",
-        ),
+        *("MEMORY", "ShardStream", "StreamAssignment", "StreamedData", "joined", "open_stream"),
+        *("Assignment", "Dataset", "Partition", "assign", "by_column", "dirichlet", "even"),
+        *("shards", "sized", "split"),
         *("as_table", "read_table"),
         *("Categorical", "Classes", "Label", "Numeric", "Schema", "Target"),
-        *("draft_schema", "suggest_schema"),
+        *("infer_schema", "suggest_schema"),
         *("Matrix", "Shard", "Vector", "normalise_rows"),
     }
-    assert all(hasattr(ppadmm.data, name) for name in ppadmm.data.__all__)
+    for package in (ppadmm.data, ppadmm.datasets):
+        assert all(hasattr(package, name) for name in package.__all__)
