@@ -5,10 +5,6 @@ import math
 from dataclasses import replace
 
 import pytest
-from ledgers import AGENTS, RECORDS, granted, rows_of
-from signed import KEY, certificate_of, forged
-from small_runs import resigned
-from test_tampering import unlocked
 
 from ppadmm import canonical
 from ppadmm.accounting import (
@@ -34,6 +30,9 @@ from ppadmm.runs.ledger_session import LedgerOptions
 from ppadmm.runs.run import train
 from ppadmm.runs.specification import RunSpec
 from ppadmm.statements.certificate import check, require_booked
+from tests.ledger.ledgers import AGENTS, RECORDS, granted, rows_of, unlocked
+from tests.small_runs import resigned
+from tests.statements.signed import KEY, certificate_of, forged
 
 ZERO_OUT = Protection("zero-out")
 ledger = pytest.fixture(granted)

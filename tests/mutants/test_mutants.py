@@ -6,15 +6,15 @@
 import sys
 
 import pytest
-import report
-from catalogue import MUTANTS
-from catcher import BROKEN, CAUGHT, GAME, PASSED
-from mutant import Change, Mutant
-from workshop import PROJECT, Workshop
 
 from ppadmm.auditing.games import GAMES
+from tests.mutants import report
+from tests.mutants.catalogue import MUTANTS
+from tests.mutants.catcher import BROKEN, CAUGHT, GAME, PASSED
+from tests.mutants.mutant import Change, Mutant
+from tests.mutants.workshop import PROJECT, Workshop
 
-HOSTILE = "tests/engines/test_malicious_neighbour.py"
+HOSTILE = "tests/contracts/test_malicious_neighbour.py"
 NEAR_BY = f"{HOSTILE}::test_all_agents_of_a_network_find_the_same_radius"
 LINE = "    return sigma1 * (math.sqrt(parameters) + STRAY)\n"
 

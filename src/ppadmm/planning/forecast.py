@@ -3,7 +3,7 @@
 Noise, η and T are those of the real run with the declared numbers of records. Two things are
 cheaper: local problems are solved to a fraction of the noise rather than to β, in single
 precision; and very many records are stood for by fewer (`Population.share`), whose noise stays that
-of the many. Neither moves the error by more than other seeds do (tests/unit/test_forecast.py).
+of the many. Neither moves the error by more than other seeds do (tests/planning/test_forecast.py).
 """
 
 from collections.abc import Callable, Iterable, Sequence
