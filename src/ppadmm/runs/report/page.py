@@ -8,6 +8,7 @@ import os
 import secrets
 from datetime import datetime
 from pathlib import Path, PurePath
+from typing import Any
 
 import jinja2
 from markupsafe import Markup
