@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, Site, recipe_named
-from ppadmm.data import StreamAssignment, Shard, ShardStream
+from ppadmm.data import Shard, ShardStream, StreamAssignment
 from ppadmm.engines.ray.actors import Around
-from ppadmm.runs.federation import Federation, make_agents
 from ppadmm.noise import NoiseSource, SecureNoise, SeededNoise
 from ppadmm.problem import Loss, NoRecords, Risk, risk_over
 from ppadmm.records import HoldsRecords
+from ppadmm.runs.federation import Federation, make_agents
 
 
 @dataclass(frozen=True)

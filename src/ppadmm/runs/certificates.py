@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ppadmm.errors import CertificateError, InputError
-from ppadmm.statements import certificate as certificates
-from ppadmm.statements import consistency
-from ppadmm.statements.certificate import NOT_PROVEN, Verdict
 from ppadmm.ledger.chain import read_rows
 from ppadmm.ledger.chain import verify as verify_ledger
 from ppadmm.ledger.database import now
+from ppadmm.statements import certificate as certificates
+from ppadmm.statements import consistency
+from ppadmm.statements.certificate import NOT_PROVEN, Verdict
 from ppadmm.statements.claims import rounded_up
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def _write_new(path: Path, data: bytes) -> None:
 
 
 def read_statement(run: Path) -> dict[str, Any]:
+    """Return the statement.json of a run folder."""
     path = run / "statement.json"
     if not path.is_file():
         raise InputError(

@@ -4,14 +4,23 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ppadmm.peers.agreement import Agreement
-from ppadmm.algorithms import ALGORITHMS, STATISTICS, recipe_named
-from ppadmm.runs.federation import strictest
-from ppadmm.runs.specification import RunSpec
 from ppadmm.accounting import accountant as accounting
-from ppadmm.statements.claims import CAVEATS, SEEDED, UNCONFIRMED, UNITS, Statement, delta_warnings, finite_or_none, worst
+from ppadmm.algorithms import ALGORITHMS, STATISTICS, recipe_named
+from ppadmm.peers.agreement import Agreement
 from ppadmm.problem import LOSSES
 from ppadmm.registry import Registry
+from ppadmm.runs.federation import strictest
+from ppadmm.runs.specification import RunSpec
+from ppadmm.statements.claims import (
+    CAVEATS,
+    SEEDED,
+    UNCONFIRMED,
+    UNITS,
+    Statement,
+    delta_warnings,
+    finite_or_none,
+    worst,
+)
 
 if TYPE_CHECKING:
     from ppadmm.runs.run import EngineOutput, Prepared

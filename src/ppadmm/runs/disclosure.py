@@ -7,12 +7,12 @@ from collections import Counter
 from typing import Any
 
 from ppadmm import __version__
-from ppadmm.algorithms import recipe_named
-from ppadmm.runs.ledger_session import spec_digest
-from ppadmm.runs.run import Result
 from ppadmm.accounting import Tally, accountant
 from ppadmm.accounting.curves import curves
 from ppadmm.accounting.event_data import to_plain
+from ppadmm.algorithms import recipe_named
+from ppadmm.runs.ledger_session import spec_digest
+from ppadmm.runs.run import Result
 from ppadmm.statements.claims import finite_or_none
 
 FORMAT = 2

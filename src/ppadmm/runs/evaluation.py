@@ -5,10 +5,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ppadmm.data import ShardStream
-from ppadmm.runs.metrics import Metrics, area_under_curve, evaluate, joined
-from ppadmm.records import HoldsRecords
 from ppadmm.arrays import Array, Matrix
+from ppadmm.data import ShardStream
+from ppadmm.records import HoldsRecords
+from ppadmm.runs.metrics import Metrics, area_under_curve, evaluate, joined
 
 HeldOut: TypeAlias = tuple[Matrix, Array] | ShardStream
 Mask: TypeAlias = NDArray[np.bool_]

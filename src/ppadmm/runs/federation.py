@@ -6,18 +6,31 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ppadmm.accounting import Budget, Charge
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, Site, recipe_named
 from ppadmm.algorithms.defaults import BETA, Hyperparameters, Sizes, default_beta
-from ppadmm.data import Dataset, Assignment, StreamAssignment, Partition, Schema, Shard, ShardStream, StreamedData, assign, joined, shards, split
+from ppadmm.data import (
+    Assignment,
+    Dataset,
+    Partition,
+    Schema,
+    Shard,
+    ShardStream,
+    StreamAssignment,
+    StreamedData,
+    assign,
+    joined,
+    shards,
+    split,
+)
 from ppadmm.data.shard import stack_rows
 from ppadmm.errors import InputError
-from ppadmm.runs.evaluation import HeldOut
-from ppadmm.noise import NoiseSource
-from ppadmm.accounting import Budget, Charge
 from ppadmm.ledger import Ledger, MemoryLedger
+from ppadmm.noise import NoiseSource
 from ppadmm.problem import Graph, Loss, NoRecords, Risk, graph_from, laid_out, risk_over
 from ppadmm.records import HoldsRecords
+from ppadmm.runs.evaluation import HeldOut
 
 Reservations: TypeAlias = list[tuple[int, tuple[tuple[Charge, int], ...]]]
 """For each agent, the most that a run may cost."""
@@ -85,7 +98,9 @@ class Federation(HoldsRecords):
     @property
     def setup(self) -> FederationFacts:
         """All but the records, and who holds which."""
-        return FederationFacts(self.schema, self.graph, self.loss, self.names, self.records, self.features)
+        return FederationFacts(
+            self.schema, self.graph, self.loss, self.names, self.records, self.features
+        )
 
     def pooled(self) -> Shard | ShardStream:
         """Return all training records at one place."""
@@ -218,7 +233,9 @@ def _stage_streams(
     dealing = StreamAssignment(data, Partition.parse(partition), agents, seed, sizes)
     streams = dealing.streams()
     network = graph_from(graph, len(streams.parts), seed)
-    return Federation(data.schema, network, streams.parts, streams.test, loss, streams.dealt, dealing)
+    return Federation(
+        data.schema, network, streams.parts, streams.test, loss, streams.dealt, dealing
+    )
 
 
 def make_agents(

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from ppadmm.arrays import Array
 from ppadmm.data import Schema
 from ppadmm.errors import InputError, PpadmmError, UnfinishedError
-from ppadmm.runs.disclosure import disclosure
-from ppadmm.runs.specification import RunSpec
-from ppadmm.runs.run import Result
-from ppadmm.runs.report.page import write_report
 from ppadmm.ledger.text import booked_lines
-from ppadmm.arrays import Array
+from ppadmm.runs.disclosure import disclosure
+from ppadmm.runs.report.page import write_report
+from ppadmm.runs.run import Result
+from ppadmm.runs.specification import RunSpec
 
 MOST_ALIKE = 1000
 """Runs of one name that a folder can hold."""

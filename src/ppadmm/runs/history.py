@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ppadmm.arrays import Array
 from ppadmm.engines.local import Trace
 from ppadmm.runs.evaluation import HeldOut, judge
-from ppadmm.arrays import Array
 
 POINTS = 100
 """At most so many rounds are looked at, evenly spaced, the first and the last among them."""

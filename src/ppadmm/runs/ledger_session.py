@@ -11,17 +11,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ppadmm.data import Schema
-from ppadmm.data.fingerprint import Fingerprint
-from ppadmm.errors import BudgetError, OverlapWarning
-from ppadmm.runs.federation import Reservations
-from ppadmm.runs.specification import RunSpec, Search
-from ppadmm.ledger import Ledger
 from ppadmm import canonical
 from ppadmm.accounting.filters import rule_of
 from ppadmm.accounting.protection import Protection
-from ppadmm.ledger.run import RunLedger
+from ppadmm.data import Schema
+from ppadmm.data.fingerprint import Fingerprint
+from ppadmm.errors import BudgetError, OverlapWarning
+from ppadmm.ledger import Ledger
 from ppadmm.ledger.owner import OwnerLedger
+from ppadmm.ledger.run import RunLedger
+from ppadmm.runs.federation import Reservations
+from ppadmm.runs.specification import RunSpec, Search
 
 NOT_SETTINGS = ("data", "data_dir", "label", "schema")
 """Names of files: the records and the schema themselves are what counts."""

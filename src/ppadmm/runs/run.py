@@ -9,28 +9,35 @@ from typing import Any
 import numpy as np
 
 from ppadmm import __version__
-from ppadmm.algorithms import Settings, recipe_named
-from ppadmm.data import Dataset, Partition, Schema, StreamedData, open_stream
-from ppadmm.datasets import load
-from ppadmm.data.fingerprint import fingerprint
-from ppadmm.engines import local
-from ppadmm.errors import InputError
-from ppadmm.runs.hints import hints
-from ppadmm.runs.ledger_session import LedgerSession, LedgerOptions, open_session
-from ppadmm.runs.evaluation import judge, largest_share, records_in
-from ppadmm.runs.history import figures_by_round
-from ppadmm.runs.metrics import Metrics
-from ppadmm.runs.agent_factory import AgentFactory, agent_factories
-from ppadmm.runs.federation import OpenLedgers, Federation, FederationFacts, make_agents, build_federation, strictest
-from ppadmm.runs.specification import RunSpec, Search
-from ppadmm.runs.claims import not_private_because, statement_of
-from ppadmm.noise import NoiseSource, SecureNoise, SeededNoise
 from ppadmm.accounting import Tally
 from ppadmm.accounting.event_data import to_plain
-from ppadmm.statements.claims import Statement, finite_or_none
+from ppadmm.algorithms import Settings, recipe_named
+from ppadmm.arrays import Array
+from ppadmm.data import Dataset, Partition, Schema, StreamedData, open_stream
+from ppadmm.data.fingerprint import fingerprint
+from ppadmm.datasets import load
+from ppadmm.engines import local
+from ppadmm.errors import InputError
+from ppadmm.noise import NoiseSource, SecureNoise, SeededNoise
 from ppadmm.problem import loss_for, risk_over
 from ppadmm.records import HoldsRecords
-from ppadmm.arrays import Array
+from ppadmm.runs.agent_factory import AgentFactory, agent_factories
+from ppadmm.runs.claims import not_private_because, statement_of
+from ppadmm.runs.evaluation import judge, largest_share, records_in
+from ppadmm.runs.federation import (
+    Federation,
+    FederationFacts,
+    OpenLedgers,
+    build_federation,
+    make_agents,
+    strictest,
+)
+from ppadmm.runs.hints import hints
+from ppadmm.runs.history import figures_by_round
+from ppadmm.runs.ledger_session import LedgerOptions, LedgerSession, open_session
+from ppadmm.runs.metrics import Metrics
+from ppadmm.runs.specification import RunSpec, Search
+from ppadmm.statements.claims import Statement, finite_or_none
 
 Progress = Callable[[int, int], None]
 OnRound = Callable[[int], None]
@@ -179,7 +186,9 @@ def prepare_opened(
     """Do the same with what `open_data` returned for this `data`."""
     loss = loss_for(spec.loss, opened.schema.classes, spec.multiclass)
     seed = spec.seed or 0
-    scene = build_federation(opened, spec.agents, spec.graph, loss, seed, spec.records, spec.partition)
+    scene = build_federation(
+        opened, spec.agents, spec.graph, loss, seed, spec.records, spec.partition
+    )
     spec = spec.settled(spec.data if data is None else opened.name, scene.graph.size)
     return Prepared.of(spec, scene)
 
@@ -365,9 +374,9 @@ __all__ = [
     "EngineOutput",
     "Prepared",
     "Result",
-    "book_run",
+    "execute",
     "open_data",
-    "play",
+    "open_ledger",
     "prepare",
     "prepare_opened",
     "run",

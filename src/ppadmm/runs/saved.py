@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ppadmm.arrays import Array
 from ppadmm.engines.local import Trace
 from ppadmm.errors import InputError
 from ppadmm.runs.run import FORMAT
-from ppadmm.arrays import Array
 
 COVERED = (
     "format", "version", "started", "algorithm", "calibration", "epsilon", "delta",

@@ -4,19 +4,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ppadmm.algorithms import recipe_named
-from ppadmm.data import Shard, ShardStream
-from ppadmm.runs.evaluation import judge
-from ppadmm.runs.federation import OpenLedgers
-from ppadmm.runs.run import Prepared, Result
-from ppadmm.mechanisms import ChargedNoise
-from ppadmm.noise import FINENESS, Key, SecureNoise, SeededNoise, total_variation
 from ppadmm.accounting import Approximate, Charge, Gaussian
+from ppadmm.accounting.sensitivity import MARGIN
+from ppadmm.algorithms import recipe_named
+from ppadmm.arrays import Array
+from ppadmm.data import Shard, ShardStream
 from ppadmm.ledger import Ledger, MemoryLedger
 from ppadmm.ledger.protocol import Lost, Past, Sent
 from ppadmm.ledger.run import AgentLedger, Part, RunLedger
-from ppadmm.accounting.sensitivity import MARGIN
-from ppadmm.arrays import Array
+from ppadmm.mechanisms import ChargedNoise
+from ppadmm.noise import FINENESS, Key, SecureNoise, SeededNoise, total_variation
+from ppadmm.runs.evaluation import judge
+from ppadmm.runs.federation import OpenLedgers
+from ppadmm.runs.run import Prepared, Result
 
 
 def score_charge(ratio: float) -> Charge:

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from ppadmm import checks
+from ppadmm.accounting import ADJACENCIES, Budget
 from ppadmm.algorithms import ALGORITHMS, CALIBRATIONS
 from ppadmm.algorithms.settings import HALF_THE_ROUNDS, MAX_ROUNDS, Speaking
 from ppadmm.data import Partition
 from ppadmm.errors import InputError
-from ppadmm.accounting import ADJACENCIES, Budget
 from ppadmm.problem import LOSSES, MULTICLASS
 from ppadmm.solvers import SOLVERS
 

@@ -3,8 +3,8 @@
 import textwrap
 from typing import Any
 
-from ppadmm.runs.run import Result
 from ppadmm.ledger.text import booked_lines
+from ppadmm.runs.run import Result
 
 WIDTH = 100
 MOST_NAMED = 12

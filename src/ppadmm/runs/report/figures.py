@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ppadmm.algorithms import ALGORITHMS
-from ppadmm.runs.history import rounds_shown, running_models
 from ppadmm.accounting import accountant
-from ppadmm.accounting.events import Tally
 from ppadmm.accounting.event_data import from_plain
-from ppadmm.statements.claims import worst
-from ppadmm.runs.saved import SavedRun
+from ppadmm.accounting.events import Tally
+from ppadmm.algorithms import ALGORITHMS
 from ppadmm.arrays import Array
+from ppadmm.runs.history import rounds_shown, running_models
+from ppadmm.runs.saved import SavedRun
+from ppadmm.statements.claims import worst
 
 DELTAS: Array = np.geomspace(1e-12, 1e-2, 41)
 RASTER_COLUMNS = 180

@@ -19,8 +19,17 @@ from ppadmm.errors import InputError
 from ppadmm.runs.report.command import command
 from ppadmm.runs.report.figures import AgentRow, Figures
 from ppadmm.runs.report.network import Node, draw
+from ppadmm.runs.report.svg import (
+    Mark,
+    Series,
+    bar,
+    dot_plot,
+    line_chart,
+    raster,
+    share_bars,
+    short,
+)
 from ppadmm.runs.saved import SavedRun, load_run
-from ppadmm.runs.report.svg import Mark, Series, bar, dot_plot, line_chart, raster, share_bars, short
 from ppadmm.runs.text import NOISES, PHASES_IN_WORDS
 
 NAMES = {
