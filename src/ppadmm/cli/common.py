@@ -1,7 +1,6 @@
 """What commands share: lists of numbers, a progress bar, Ctrl-C, printing."""
 
 import json
-import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -138,15 +137,6 @@ def no_address(address: str | None) -> None:
     """Refuse the address of a cluster that would not be used."""
     if address is not None:
         raise InputError(f"--ray-address {address} needs --engine ray.")
-
-
-def size(name: str, text: str) -> int:
-    """Read a number of bytes such as 512MB, 2GB, 64MiB or 1000000."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(I?)B?", text.strip().upper())
-    if found is None:
-        raise InputError(f"Expected {name} such as 512MB or 2GB, got {text!r}.")
-    number, prefix, binary = found.groups()
-    return int(float(number) * (1024 if binary else 1000) ** " KMGT".index(prefix or " "))
 
 
 def kept_by(booking: "LedgerOptions | None") -> str:

@@ -52,16 +52,10 @@ def new(
 
     Example: ppadmm peer new hospital-a --agent 0 --endpoint hospital-a.example.org:7447
     """
-    from ppadmm.peers.pki.enrolment import Keys
-    from ppadmm.peers.settings import template
+    from ppadmm.peers.enrolling import new_site
 
-    text = template(name, agent, endpoint)
-    place = folder or Path(name)
-    keys = Keys(place / "keys")
-    file = place / "peer.toml"
-    refuse_existing(file)
-    keys.make()
-    file.write_text(text, encoding="utf-8")
+    site = new_site(name, agent, endpoint, folder)
+    file, keys = site.folder / "peer.toml", site.keys
     if as_json:
         public = keys.public_signing_key()
         show({"file": str(file), "keys": str(keys.folder), "public_signing_key": public})
@@ -86,13 +80,14 @@ def request(
     """
     from cryptography.hazmat.primitives.serialization import Encoding
 
+    from ppadmm.peers.enrolling import require_absent
     from ppadmm.peers.pki import certificates, enrolment
     from ppadmm.peers.settings import PeerFile
 
     peer = PeerFile.load(file)
     asked = enrolment.request(peer.keys, peer.name, peer.hosts)
     place = out or Path(f"{peer.name}.request.pem")
-    refuse_existing(place)
+    require_absent(place)
     place.write_bytes(asked.public_bytes(Encoding.PEM))
     if as_json:
         show({"request": str(place), "fingerprint": certificates.fingerprint(asked)})
@@ -116,6 +111,7 @@ def approve(
 
     Example: ppadmm peer approve hospital-a.request.pem --ca ca
     """
+    from ppadmm.peers.enrolling import require_absent
     from ppadmm.peers.pki import certificates, enrolment
     from ppadmm.peers.pki.authority import Authority
     from ppadmm.peers.pki.names import agent_name
@@ -123,7 +119,7 @@ def approve(
     asked = enrolment.read_request(file)
     name = certificates.common_name(asked)
     place = out or Path(f"{agent_name(name)}.reply.pem")
-    refuse_existing(place)
+    require_absent(place)
     _require_told(as_json, fingerprint)
     if not as_json:
         show(f"Name:        {name}")
@@ -260,14 +256,6 @@ def _compare(
 def quoted(path: Path) -> str:
     """Return a path as a shell takes it."""
     return shlex.quote(str(path))
-
-
-def refuse_existing(path: Path) -> None:
-    """Refuse to write over a file."""
-    from ppadmm.errors import InputError
-
-    if path.exists():
-        raise InputError(f"{str(path)!r} exists already and is not overwritten; choose another.")
 
 
 def _day(certificate: "x509.Certificate") -> str:

@@ -24,7 +24,6 @@ from ppadmm.cli.common import (
     numbers,
     progress,
     show,
-    size,
 )
 from ppadmm.errors import InputError, UnfinishedError
 
@@ -240,6 +239,7 @@ def train(
 
     Example: ppadmm train patients.csv --schema patients.toml --epsilon 2 --out runs/first
     """
+    from ppadmm.checks import byte_size
     from ppadmm.integrations.mlflow import MLflowCallback
     from ppadmm.runs.folder import new_folder, require_new, write_run
     from ppadmm.runs.run import train as run
@@ -262,7 +262,7 @@ def train(
         each = {
             "epsilons": None if epsilons is None else numbers("epsilons", epsilons),
             "records": None if records is None else counts("records", records),
-            "memory": None if memory is None else size("memory", memory),
+            "memory": None if memory is None else byte_size("memory", memory),
         }
         spec = RunSpec.of(preset, speaking=_speaking(tested), **given, **each)
         placed = _engine(engine, ray_address, checkpoints)
