@@ -17,7 +17,7 @@ from ppadmm.peers.site import Participant
 from ppadmm.problem import graph_from, loss_for
 from ppadmm.runs.federation import choose
 
-OPEN = {
+OPEN: dict[str, Any] = {
     "algorithm": "pp", "loss": "logistic", "multiclass": "auto", "delta": 1e-6,
     "rounds": None, "eta": None, "regularisation": 0.0, "patience": 600.0, "pace": 0.0,
 }  # fmt: skip
