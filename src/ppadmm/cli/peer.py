@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ppadmm.cli import options
 from ppadmm.cli.app import app
-from ppadmm.cli.common import Json, interruptible, show
+from ppadmm.cli.common import interruptible, show
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -29,6 +30,7 @@ app.add_typer(group)
 
 PeerPath = Annotated[Path, typer.Argument(metavar="PEER.toml", help="The site's settings.")]
 Folder = Annotated[Path, typer.Option("--ca", metavar="DIR", help="Folder of the authority.")]
+Days = Annotated[int, typer.Option(metavar="DAYS", help="How long it is valid.")]
 Fingerprint = Annotated[
     str | None,
     typer.Option(metavar="HEX", help="The fingerprint you were told; otherwise you are asked."),
@@ -46,7 +48,7 @@ def new(
     folder: Annotated[
         Path | None, typer.Option(metavar="DIR", help="New folder [the name].")
     ] = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Make a folder for a site: a commented peer.toml and two private keys that stay in it.
 
@@ -69,10 +71,8 @@ def new(
 @group.command()
 def request(
     file: PeerPath,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="New file [NAME.request.pem].")
-    ] = None,
-    as_json: Json = False,
+    out: Annotated[Path | None, options.out("FILE", "New file [NAME.request.pem].")] = None,
+    as_json: options.Json = False,
 ) -> None:
     """Write a request for a certificate, to be mailed to the authority; it holds no secret.
 
@@ -101,11 +101,9 @@ def approve(
     file: Annotated[Path, typer.Argument(metavar="REQUEST", help="What a site sent.")],
     ca: Folder = Path("ca"),
     fingerprint: Fingerprint = None,
-    days: Annotated[int, typer.Option(metavar="DAYS", help="How long it is valid.")] = 365,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="New file [NAME.reply.pem].")
-    ] = None,
-    as_json: Json = False,
+    days: Days = 365,
+    out: Annotated[Path | None, options.out("FILE", "New file [NAME.reply.pem].")] = None,
+    as_json: options.Json = False,
 ) -> None:
     """Issue a certificate for a request, once its fingerprint was compared with the sender.
 
@@ -146,7 +144,7 @@ def join(
         typer.Option(metavar="FILE", help="Your organisation's own authority [in the reply]."),
     ] = None,
     fingerprint: Fingerprint = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Check the certificate that came back and put it in its place.
 
@@ -178,8 +176,8 @@ def join(
 def new_authority(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The project's name.")],
     folder: Annotated[Path, typer.Option(metavar="DIR", help="New folder.")] = Path("ca"),
-    days: Annotated[int, typer.Option(metavar="DAYS", help="How long it is valid.")] = 3650,
-    as_json: Json = False,
+    days: Days = 3650,
+    as_json: options.Json = False,
 ) -> None:
     """Make an authority for one project. Whoever has its key decides who may take part.
 
@@ -205,7 +203,7 @@ def revoke(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name in the certificate.")],
     folder: Folder = Path("ca"),
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the others.")] = "",
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Revoke a name for good and sign the list anew; send the list to every site.
 

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from ppadmm.cli.common import ALGORITHM_NAMES, Json, interruptible, show
+from ppadmm.cli import names, options
+from ppadmm.cli.common import interruptible, show
 from ppadmm.cli.peer import PeerPath, group, quoted
 from ppadmm.errors import InputError
 
@@ -14,13 +15,9 @@ from ppadmm.errors import InputError
 @group.command()
 def card(
     file: PeerPath,
-    epsilon: Annotated[
-        float, typer.Option(metavar="ε", help="The most that the run may cost these records.")
-    ],
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="New file [NAME.card.json].")
-    ] = None,
-    as_json: Json = False,
+    epsilon: Annotated[float, options.epsilon("The most that the run may cost these records.")],
+    out: Annotated[Path | None, options.out("FILE", "New file [NAME.card.json].")] = None,
+    as_json: options.Json = False,
 ) -> None:
     """Write down what this site offers: its name, key, endpoint, number of records and largest ε.
 
@@ -45,33 +42,22 @@ def card(
     show("Mail it to whoever drafts the agreement (ppadmm peer agree).")
 
 
-@group.command()
+@group.command(cls=names.NamingCommand)
 def agree(
     cards: Annotated[
         list[Path], typer.Argument(metavar="CARD…", help="What every site sent (peer card).")
     ],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="New file.")] = Path("agreement.json"),
-    graph: Annotated[
-        str,
-        typer.Option(metavar="KIND", help="Who talks to whom: ring, complete, …, or a file."),
-    ] = "ring",
+    out: Annotated[Path, options.out("FILE", "New file.")] = Path("agreement.json"),
+    graph: Annotated[str, options.graph()] = "ring",
     algorithm: Annotated[
-        str, typer.Option(metavar="NAME", help=f"{ALGORITHM_NAMES.replace(' centralised,', '')}.")
-    ] = "pp",
-    loss: Annotated[str, typer.Option(metavar="NAME", help="logistic or huber-hinge.")] = (
-        "logistic"
-    ),
-    multiclass: Annotated[
-        str, typer.Option(metavar="NAME", help="multinomial, one-vs-rest or auto.")
-    ] = "auto",
-    delta: Annotated[float, typer.Option(metavar="δ", help="Of every party's budget.")] = 1e-6,
-    rounds: Annotated[
-        int | None, typer.Option(metavar="T", help="Rounds [by rule, from public sizes].")
+        str | None, options.algorithm("{peer_algorithms} [pp].", listed="{peer_algorithms}")
     ] = None,
-    eta: Annotated[
-        float | None, typer.Option(metavar="η", help="Penalty [by rule, from public sizes].")
-    ] = None,
-    regularisation: Annotated[float, typer.Option(metavar="λ", help="Weight of ½‖θ‖².")] = 0.0,
+    loss: options.Loss = None,
+    multiclass: options.Multiclass = None,
+    delta: options.Delta = 1e-6,
+    rounds: options.Rounds = None,
+    eta: options.Eta = None,
+    regularisation: options.Regularisation = None,
     patience: Annotated[
         float,
         typer.Option(metavar="S", help="Seconds to wait for a silent neighbour in the run."),
@@ -80,7 +66,7 @@ def agree(
         float,
         typer.Option(metavar="S", help="Send S seconds after all neighbours have [at once]."),
     ] = 0.0,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Draft the agreement from the cards of all sites; send the file to every one of them.
 
@@ -109,7 +95,7 @@ def agree(
 def sign(
     file: PeerPath,
     yes: Annotated[bool, typer.Option("--yes", help="Sign without being asked.")] = False,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Show the agreement in words, check this site's part of it, and sign it.
 

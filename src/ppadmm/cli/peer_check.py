@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from ppadmm.cli.common import Json, interruptible, show
+from ppadmm.cli import options
+from ppadmm.cli.common import interruptible, show
 from ppadmm.cli.peer import PeerPath, group, quoted
 from ppadmm.errors import PpadmmError
 
@@ -21,7 +22,7 @@ def check(
     seconds: Annotated[
         float, typer.Option(metavar="S", help="How long to listen for the neighbours.")
     ] = 10.0,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Look at everything a run needs, at this site and at its neighbours; one line for each.
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ppadmm.cli.common import Json, interruptible, kept_for, show
+from ppadmm.cli import options
+from ppadmm.cli.common import interruptible, kept_for, show
 from ppadmm.cli.peer import PeerPath, group
 from ppadmm.errors import PpadmmError, UnfinishedError
 
@@ -26,8 +27,7 @@ class EndedEarlyError(PpadmmError):
 def run(
     file: PeerPath,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="New folder [results-RUN beside peer.toml]."),
+        Path | None, options.out("DIR", "New folder [results-RUN beside peer.toml].")
     ] = None,
     status: Annotated[
         int | None,
@@ -47,9 +47,7 @@ def run(
             metavar="INT", help="Simulate: noise from a seed, NOT private; charges no ledger."
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object at the end and nothing else.")
-    ] = False,
+    as_json: options.Json = False,
 ) -> None:
     """Take part in the run that peer.toml and its agreement describe.
 
@@ -102,7 +100,7 @@ def router(
     listen: Annotated[
         str, typer.Option(metavar="HOST:PORT", help="The address to listen on.")
     ] = "0.0.0.0:7447",
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Be the meeting point of sites that can only dial out; it learns no key and keeps nothing.
 

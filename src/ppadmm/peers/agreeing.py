@@ -59,7 +59,7 @@ def draft_agreement(cards: Sequence[Card], graph: str = "ring", **terms: Any) ->
         Who talks to whom: a kind such as `"ring"` or `"complete"`, or a file of edges.
     **terms
         `algorithm`, `loss`, `multiclass`, `delta`, `rounds`, `eta`, `regularisation`, `patience`
-        and `pace`, as in `Agreement`; `OPEN` says what is taken otherwise.
+        and `pace`, as in `Agreement`; None takes what `OPEN` says.
 
     Returns
     -------
@@ -75,7 +75,8 @@ def draft_agreement(cards: Sequence[Card], graph: str = "ring", **terms: Any) ->
         raise InputError(
             f"An agreement has no entry {unknown[0]!r}; choose from {', '.join(OPEN)}."
         )
-    order, given = _in_order(cards), OPEN | terms
+    order = _in_order(cards)
+    given = OPEN | {name: value for name, value in terms.items() if value is not None}
     if recipe_named(given["algorithm"]).pooled:
         raise InputError(f"{given['algorithm']!r} pools all records; peers keep theirs.")
     parties, network = tuple(each.party for each in order), graph_from(graph, len(order), 0)
