@@ -56,7 +56,9 @@ def grant(
     ] = "adaptive",
     adjacency: Annotated[
         str,
-        options.adjacency("; runs of the other are refused"),
+        options.adjacency(
+            "What is protected: replace-one or zero-out; runs of the other are refused."
+        ),
     ] = "replace-one",
     as_json: options.Json = False,
 ) -> None:

@@ -148,17 +148,17 @@ def delta(text: str) -> Any:
 Delta = Annotated[float, delta("δ of the budget.")]
 
 
-def adjacency(more: str) -> Any:
-    """Say what is protected; `more` ends the sentence."""
+def adjacency(text: str) -> Any:
+    """Say what is protected."""
     return typer.Option(
         "--adjacency",
         metavar="NAME",
         autocompletion=names.completed("replace-one, zero-out"),
-        help=f"What is protected: replace-one or zero-out{more}.",
+        help=text,
     )
 
 
-Adjacency = Annotated[str | None, adjacency(" [replace-one]")]
+Adjacency = Annotated[str | None, adjacency("replace-one or zero-out [replace-one].")]
 
 # The ledger
 
