@@ -7,11 +7,11 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from ppadmm.cli.peer_agree import peer_records
 from ppadmm.data import StreamedData
 from ppadmm.engines import local
 from ppadmm.errors import DataError, InputError
 from ppadmm.ledger import MemoryLedger
+from ppadmm.peers.loading import load_records
 from ppadmm.peers.settings import PeerFile
 from ppadmm.problem import StreamedRisk
 from tests.peers.sites import make_sites, run_sites
@@ -44,7 +44,7 @@ def sites(tmp_path):
 
 def test_a_stream_has_all_records_and_the_same_risk(sites):
     for i, part in enumerate(sites.parts(0)):
-        own = peer_records(PeerFile.load(sites.files[i]))
+        own = load_records(PeerFile.load(sites.files[i]))
         assert isinstance(own.data, StreamedData) == (i > 0)
         assert own.n == part.records.n == 400
         risk = own.risk(part.public.parameters, part.public.loss)
@@ -75,10 +75,10 @@ def test_the_model_is_that_of_records_in_memory(sites):
 def test_what_cannot_be_streamed_is_named(sites):
     say(sites.files[0], "data.csv", 'memory = "20MB"')
     with pytest.raises(DataError, match=r"Only Parquet files .* got .*data\.csv"):
-        peer_records(PeerFile.load(sites.files[0]))
+        load_records(PeerFile.load(sites.files[0]))
     say(sites.files[1], "nowhere")
     with pytest.raises(DataError, match="There are no records at"):
-        peer_records(PeerFile.load(sites.files[1]))
+        load_records(PeerFile.load(sites.files[1]))
     say(sites.files[2], "all.parquet", "")
     text = sites.files[2].read_text()
     for wrong, words in (
@@ -87,4 +87,4 @@ def test_what_cannot_be_streamed_is_named(sites):
     ):
         sites.files[2].write_text(text.replace('memory = "20MB"', f"memory = {wrong}"))
         with pytest.raises(InputError, match=words):
-            peer_records(PeerFile.load(sites.files[2]))
+            load_records(PeerFile.load(sites.files[2]))

@@ -62,9 +62,14 @@ class Membership:
             or self.tpr - ERRORS * self.tpr_error > self.tpr_allowed
         )
 
+    @property
+    def passed(self) -> bool:
+        """Whether the guesses are consistent with the claim."""
+        return not self.exceeded
+
     def to_dict(self) -> dict[str, Any]:
         """Return the figures, fit for JSON."""
-        return {**vars(self), "fpr": FPR, "passed": not self.exceeded}
+        return {**vars(self), "fpr": FPR, "passed": self.passed}
 
 
 @dataclass(frozen=True)

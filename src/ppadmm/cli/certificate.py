@@ -3,17 +3,16 @@
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ppadmm.cli import options
 from ppadmm.cli.app import app
-from ppadmm.cli.common import Json, show
+from ppadmm.cli.common import show
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-    from ppadmm.statements.certificate import Verdict
 
 key_app = typer.Typer(
     name="key",
@@ -39,7 +38,7 @@ def new(
         bool, typer.Option("--passphrase", help="Ask for a passphrase to encrypt it with.")
     ] = False,
     passphrase_file: PassphraseFile = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Make a key pair: FILE, to keep secret, and FILE.pub, to give to the others.
 
@@ -98,11 +97,9 @@ def certify(
         list[str] | None,
         typer.Option(metavar="KEY", help="Public key of another party; may be repeated."),
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="New file [RUN/certificate.json].")
-    ] = None,
+    out: Annotated[Path | None, options.out("FILE", "New file [RUN/certificate.json].")] = None,
     passphrase_file: PassphraseFile = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Sign the statement of a run, with the ledger's head, the code's version and the peers.
 
@@ -136,7 +133,7 @@ def verify(
         Path | None,
         typer.Option(metavar="FILE", help="Your copy of what all peers signed."),
     ] = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Check certificates: form, signature, and ε worked out again from the events alone.
 
@@ -153,23 +150,6 @@ def verify(
     trusted = [public_key_named(each) for each in trust or []]
     verdicts = verify_certificates(certificates, trusted, ledger, run, agreement)
     if as_json:
-        show({"certificates": [_plain(verdict) for verdict in verdicts]})
+        show({"certificates": [verdict.to_dict() for verdict in verdicts]})
         return
     show(verdicts_text(certificates, verdicts))
-
-
-def _plain(verdict: "Verdict") -> dict[str, Any]:
-    from ppadmm.statements.certificate import NOT_PROVEN
-
-    statement = verdict.statement
-    return {
-        "holds": True,
-        "private": statement["private"],
-        "epsilon": statement["epsilon"],
-        "delta": statement["delta"],
-        "signer": verdict.certificate["signer"],
-        "checked": list(verdict.checked),
-        "unchecked": list(verdict.unchecked),
-        "notes": list(verdict.notes),
-        "not_proven": list(NOT_PROVEN),
-    }

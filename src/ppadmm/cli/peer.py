@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ppadmm.cli import options
 from ppadmm.cli.app import app
-from ppadmm.cli.common import Json, interruptible, show
+from ppadmm.cli.common import interruptible, show
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -29,6 +30,7 @@ app.add_typer(group)
 
 PeerPath = Annotated[Path, typer.Argument(metavar="PEER.toml", help="The site's settings.")]
 Folder = Annotated[Path, typer.Option("--ca", metavar="DIR", help="Folder of the authority.")]
+Days = Annotated[int, typer.Option(metavar="DAYS", help="How long it is valid.")]
 Fingerprint = Annotated[
     str | None,
     typer.Option(metavar="HEX", help="The fingerprint you were told; otherwise you are asked."),
@@ -46,22 +48,16 @@ def new(
     folder: Annotated[
         Path | None, typer.Option(metavar="DIR", help="New folder [the name].")
     ] = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Make a folder for a site: a commented peer.toml and two private keys that stay in it.
 
     Example: ppadmm peer new hospital-a --agent 0 --endpoint hospital-a.example.org:7447
     """
-    from ppadmm.peers.pki.enrolment import Keys
-    from ppadmm.peers.settings import template
+    from ppadmm.peers.enrolling import new_site
 
-    text = template(name, agent, endpoint)
-    place = folder or Path(name)
-    keys = Keys(place / "keys")
-    file = place / "peer.toml"
-    refuse_existing(file)
-    keys.make()
-    file.write_text(text, encoding="utf-8")
+    site = new_site(name, agent, endpoint, folder)
+    file, keys = site.folder / "peer.toml", site.keys
     if as_json:
         public = keys.public_signing_key()
         show({"file": str(file), "keys": str(keys.folder), "public_signing_key": public})
@@ -75,10 +71,8 @@ def new(
 @group.command()
 def request(
     file: PeerPath,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="New file [NAME.request.pem].")
-    ] = None,
-    as_json: Json = False,
+    out: Annotated[Path | None, options.out("FILE", "New file [NAME.request.pem].")] = None,
+    as_json: options.Json = False,
 ) -> None:
     """Write a request for a certificate, to be mailed to the authority; it holds no secret.
 
@@ -86,13 +80,14 @@ def request(
     """
     from cryptography.hazmat.primitives.serialization import Encoding
 
+    from ppadmm.peers.enrolling import require_absent
     from ppadmm.peers.pki import certificates, enrolment
     from ppadmm.peers.settings import PeerFile
 
     peer = PeerFile.load(file)
     asked = enrolment.request(peer.keys, peer.name, peer.hosts)
     place = out or Path(f"{peer.name}.request.pem")
-    refuse_existing(place)
+    require_absent(place)
     place.write_bytes(asked.public_bytes(Encoding.PEM))
     if as_json:
         show({"request": str(place), "fingerprint": certificates.fingerprint(asked)})
@@ -106,16 +101,15 @@ def approve(
     file: Annotated[Path, typer.Argument(metavar="REQUEST", help="What a site sent.")],
     ca: Folder = Path("ca"),
     fingerprint: Fingerprint = None,
-    days: Annotated[int, typer.Option(metavar="DAYS", help="How long it is valid.")] = 365,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="New file [NAME.reply.pem].")
-    ] = None,
-    as_json: Json = False,
+    days: Days = 365,
+    out: Annotated[Path | None, options.out("FILE", "New file [NAME.reply.pem].")] = None,
+    as_json: options.Json = False,
 ) -> None:
     """Issue a certificate for a request, once its fingerprint was compared with the sender.
 
     Example: ppadmm peer approve hospital-a.request.pem --ca ca
     """
+    from ppadmm.peers.enrolling import require_absent
     from ppadmm.peers.pki import certificates, enrolment
     from ppadmm.peers.pki.authority import Authority
     from ppadmm.peers.pki.names import agent_name
@@ -123,7 +117,7 @@ def approve(
     asked = enrolment.read_request(file)
     name = certificates.common_name(asked)
     place = out or Path(f"{agent_name(name)}.reply.pem")
-    refuse_existing(place)
+    require_absent(place)
     _require_told(as_json, fingerprint)
     if not as_json:
         show(f"Name:        {name}")
@@ -150,7 +144,7 @@ def join(
         typer.Option(metavar="FILE", help="Your organisation's own authority [in the reply]."),
     ] = None,
     fingerprint: Fingerprint = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Check the certificate that came back and put it in its place.
 
@@ -182,8 +176,8 @@ def join(
 def new_authority(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The project's name.")],
     folder: Annotated[Path, typer.Option(metavar="DIR", help="New folder.")] = Path("ca"),
-    days: Annotated[int, typer.Option(metavar="DAYS", help="How long it is valid.")] = 3650,
-    as_json: Json = False,
+    days: Days = 3650,
+    as_json: options.Json = False,
 ) -> None:
     """Make an authority for one project. Whoever has its key decides who may take part.
 
@@ -209,7 +203,7 @@ def revoke(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name in the certificate.")],
     folder: Folder = Path("ca"),
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the others.")] = "",
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Revoke a name for good and sign the list anew; send the list to every site.
 
@@ -260,14 +254,6 @@ def _compare(
 def quoted(path: Path) -> str:
     """Return a path as a shell takes it."""
     return shlex.quote(str(path))
-
-
-def refuse_existing(path: Path) -> None:
-    """Refuse to write over a file."""
-    from ppadmm.errors import InputError
-
-    if path.exists():
-        raise InputError(f"{str(path)!r} exists already and is not overwritten; choose another.")
 
 
 def _day(certificate: "x509.Certificate") -> str:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
@@ -60,47 +60,32 @@ class AgentModel:
     private: bool
 
 
+@dataclass(eq=False, repr=False)
 class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """What both classifiers share; see `PrivateLogisticRegression`."""
+    """What both classifiers share; see `PrivateLogisticRegression`.
+
+    scikit-learn reads the parameters off the constructor, which is made from these fields.
+    """
 
     _loss: ClassVar[str]
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        *,
-        algorithm: str = "pp",
-        n_agents: int = 5,
-        graph: str = "erdos-renyi",
-        bounds: Any = None,
-        schema: Schema | str | Path | None = None,
-        classes: Sequence[Any] | None = None,
-        rounds: int | None = None,
-        eta: float | None = None,
-        regularisation: float = 0.0,
-        adjacency: str = "replace-one",
-        ledger: str | Path | None = None,
-        dataset: str | None = None,
-        accept_composition: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.algorithm = algorithm
-        self.n_agents = n_agents
-        self.graph = graph
-        self.bounds = bounds
-        self.schema = schema
-        self.classes = classes
-        self.rounds = rounds
-        self.eta = eta
-        self.regularisation = regularisation
-        self.adjacency = adjacency
-        self.ledger = ledger
-        self.dataset = dataset
-        self.accept_composition = accept_composition
-        self.random_state = random_state
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    _: KW_ONLY
+    algorithm: str = "pp"
+    n_agents: int = 5
+    graph: str = "erdos-renyi"
+    bounds: Any = None
+    schema: Schema | str | Path | None = None
+    classes: Sequence[Any] | None = None
+    rounds: int | None = None
+    eta: float | None = None
+    regularisation: float = 0.0
+    adjacency: str = "replace-one"
+    ledger: str | Path | None = None
+    dataset: str | None = None
+    accept_composition: bool = False
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> "_PrivateLinear":
         """Train on records X (n, features) with labels y (n,) and return itself.

@@ -1,6 +1,7 @@
 """What is asked of a plan: public sizes and what may be known of the records."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from ppadmm import checks
 from ppadmm.accounting import Budget
@@ -64,6 +65,31 @@ class PlanSpec(MethodSpec):
         checks.count("seeds", self.seeds, at_least=3)
         checks.count("seed", self.seed, at_least=0)
         self._check_source()
+
+    @classmethod
+    def of(
+        cls, records: int | None = None, each: tuple[int, ...] | None = None, **given: Any
+    ) -> "PlanSpec":
+        """Return a spec from what is known; None takes the default.
+
+        Parameters
+        ----------
+        records : int, optional
+            Training records of every agent.
+        each : tuple of int, optional
+            Those of each agent, in place of `records`; there are as many agents as numbers.
+        **given
+            The other fields.
+        """
+        if (records is None) == (each is None):
+            raise InputError(
+                "How many training records has an agent? Give --records, or --records-per-agent."
+            )
+        counts = each if each is not None else (records,)
+        known = {name: value for name, value in given.items() if value is not None}
+        if len(counts) > 1:
+            known.setdefault("agents", len(counts))
+        return cls(records=counts, **known)  # type: ignore[arg-type]
 
     def _check_source(self) -> None:
         if self.like is not None:

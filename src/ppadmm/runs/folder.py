@@ -45,6 +45,14 @@ def require_new(folder: Path) -> None:
             raise InputError(_cannot(folder, f"{str(parent)!r} cannot be written to"))
 
 
+def require_writable(spec: RunSpec, out: Path | None, save: bool) -> None:
+    """Refuse, before any work, results that could not be written, and a folder for none."""
+    if save:
+        require_new(out or new_folder(spec))
+    elif out is not None:
+        raise InputError(f"--no-save writes nothing and --out {str(out)!r} asks to; leave out one.")
+
+
 def new_folder(spec: RunSpec, started: datetime | None = None) -> Path:
     """Return runs/<date>-<time>-<algorithm>-<data>, under the current folder."""
     when = started or datetime.now()

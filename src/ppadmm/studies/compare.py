@@ -13,12 +13,15 @@ import numpy as np
 
 from ppadmm import checks
 from ppadmm.accounting import Budget
-from ppadmm.algorithms import recipe_named
+from ppadmm.algorithms import ALGORITHMS, recipe_named
 from ppadmm.algorithms.method import MethodSpec
 from ppadmm.data import Partition
 from ppadmm.datasets import load
 from ppadmm.studies.cell import Cell, CellResult, check, deal_seeds, fingerprint
 from ppadmm.studies.sweep import Progress, Runner, sweep
+
+SIMULATION = "a comparison is a simulation with known seeds"
+"""Why no comparison is private."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,12 @@ class Grid(MethodSpec):
         Partition.parse(self.partition)
         checks.count("seeds", self.seeds)
         checks.count("splits", self.splits)
+
+    @classmethod
+    def of(cls, algorithms: str = "all", **given: Any) -> "Grid":
+        """Return a grid of comma-separated algorithms, or all; None takes the default."""
+        names = tuple(ALGORITHMS) if algorithms == "all" else tuple(algorithms.split(","))
+        return cls(algorithms=names, **{k: v for k, v in given.items() if v is not None})
 
     def cells(self) -> dict[str, list[Cell]]:
         """Return every algorithm's cells, one per split; reads the records to pin them."""
