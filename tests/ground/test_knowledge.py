@@ -57,4 +57,4 @@ def declares(path, name):
 @pytest.mark.parametrize("name", ["beta", "calibration", "adjacency", "multiclass", "speaking"])
 def test_an_option_of_the_method_is_declared_in_few_places(name):
     found = [str(path.relative_to(ROOT)) for path in FILES if declares(path, name)]
-    assert len(found) <= 5, found
+    assert len(found) <= (5 if name == "beta" else 6), found
