@@ -12,10 +12,20 @@ version = release = __version__
 author = "the ppadmm developers"
 project_copyright = "Apache-2.0"
 
-extensions = ["myst_parser", "commands", "pages", "readme"]
-exclude_patterns = ["_build", "_ext"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "commands",
+    "formulas",
+    "pages",
+    "readme",
+]
+exclude_patterns = ["_build", "_ext", "_templates"]
 nitpicky = True
 
+myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 3
 myst_links_external_new_tab = False
 
