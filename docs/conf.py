@@ -17,13 +17,26 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
+    "api",
     "commands",
     "formulas",
-    "pages",
-    "readme",
+    "root_pages",
 ]
-exclude_patterns = ["_build", "_ext", "_templates"]
+exclude_patterns = ["_build", "_ext"]
 nitpicky = True
+nitpick_ignore_regex = [("py:.*", ".*")]  # types of NumPy and other packages: no network, no links
+default_role = "code"  # docstrings have `names` in single backticks
+
+autodoc_default_options = {"members": True}
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+autosummary_generate = False
+napoleon_google_docstring = False
+napoleon_custom_sections = ["Guarantees"]
+maximum_signature_line_length = 80
+python_use_unqualified_type_names = True
 
 myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 3
