@@ -25,6 +25,7 @@ extensions = [
 exclude_patterns = ["_build", "_ext"]
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", ".*")]  # types of NumPy and other packages: no network, no links
+suppress_warnings = ["ref.python"]  # the letter d in a shape is no link
 default_role = "code"  # docstrings have `names` in single backticks
 
 autodoc_default_options = {"members": True}
