@@ -54,8 +54,10 @@ class RunSpec:
         Training records of each agent, in place of an even share.
     partition : str
         Who holds what: even, column:NAME, files or dirichlet:ALPHA (`ppadmm.data.Partition`).
-    rounds, eta : optional
-        Number of rounds T, and the penalty η of ADMM.
+    rounds : int, optional
+        Number of rounds T.
+    eta : float, optional
+        The penalty η of ADMM.
     regularisation : float
         The weight λ̂ of ‖θ‖² in the objective of all agents together.
     beta : float, optional
