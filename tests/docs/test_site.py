@@ -21,7 +21,7 @@ def site(tmp_path_factory):
     line = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
     done = subprocess.run(
         [*line, "-d", str(out / "doctrees"), str(ROOT / "docs"), str(out / "html")],
-        capture_output=True, encoding="utf-8", check=False, timeout=120,
+        capture_output=True, encoding="utf-8", check=False, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return out / "html"
