@@ -31,7 +31,26 @@ SEARCHED = (0.0625, 0.25, 1.0, 4.0, 16.0, 64.0)
 
 
 def plan(spec: PlanSpec, progress: Progress | None = None) -> Plan:
-    """Simulate; `progress(done, of)` counts batches of runs. Private data are never read."""
+    """Forecast a run by simulation. Private data are never read.
+
+    Parameters
+    ----------
+    spec : PlanSpec
+        Public sizes, and what may be known of the records.
+    progress : callable, optional
+        `progress(done, of)` counts batches of runs.
+
+    Returns
+    -------
+    Plan
+        Noise, rounds, messages, expected error with its range, the curve over ε, what would help.
+
+    Examples
+    --------
+    >>> forecast = plan(PlanSpec(records=(200,), features=4, seeds=3, rounds=5, changes=False))
+    >>> forecast.expected.epsilon
+    1.0
+    """
     started = time.perf_counter()
     study = _Study.of(spec, progress)
     points, target = study.searched() if spec.error is not None else ({}, None)

@@ -20,9 +20,32 @@ MOST_FEATURES = 5_000
 class PlanSpec(MethodSpec):
     """What is known before a run. `None` means: not known, or chosen by the rule.
 
-    `records` is one number for every agent, or one for each. `public` is a file that the user
-    calls public; `like` a data set or a kind of population. `error` asks for the smallest ε whose
-    median test error is at most so much; it takes the place of `epsilon`.
+    Parameters
+    ----------
+    records : tuple of int
+        One number for every agent, or one for each.
+    features, agents, classes : int
+        Public sizes; features count the intercept.
+    graph, algorithm, loss, adjacency : str
+        As in `ppadmm.RunSpec`.
+    epsilon, delta : float
+        The budget of the run.
+    error : float, optional
+        Ask for the smallest ε whose median test error is at most so much, in place of `epsilon`.
+    epsilons : tuple of float, optional
+        Further budgets for the curve.
+    rounds, eta, beta : optional
+        As in `ppadmm.RunSpec`.
+    like : str, optional
+        A data set or a kind of population that the records may resemble.
+    public, schema, label, data_dir : str, optional
+        A file that the user calls public, and how to read it.
+    nonprivate_error, majority_error : float, optional
+        What is known of such data: the error without privacy, and of naming the commonest class.
+    seeds, seed : int
+        Simulated populations, and where their draws begin.
+    changes : bool
+        Whether to work out what would help most.
     """
 
     records: tuple[int, ...]

@@ -64,9 +64,27 @@ def write_run(result: Result, folder: Path | None = None) -> Path:
     """Write a run into a new folder, by default one named after it; return the folder.
 
     result.json, model.json, statement.json, statement.txt, releases.npz and report.html appear all
-    or none, but for a report that cannot be made: the results are there without it, and
-    `UnfinishedError` says why. Of two runs that would take the same default name the later one gets
-    -2, -3, … after it.
+    or none, but for a report that cannot be made.
+
+    Parameters
+    ----------
+    result : Result
+        What `ppadmm.train` returned.
+    folder : Path, optional
+        A folder that does not exist yet. By default runs/<date>-<time>-<algorithm>-<data>; of two
+        runs with the same name the later one gets -2, -3, … after it.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    InputError
+        The folder exists or cannot be made.
+    UnfinishedError
+        The results are there, but not the report; it says why.
     """
     if folder is not None:
         _write_run(result, folder)

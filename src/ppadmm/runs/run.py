@@ -97,10 +97,43 @@ class EngineOutput:
 class Result:
     """A finished run: what was released, public sizes and figures; no record.
 
-    `model` (d,) is the released model with both free averages; `facts` hold what is public and what
-    every agent paid and released, and `search` what the run is the best of, if it is. No ε covers
-    `metrics`, `agent_metrics`, `test_majority`, `history`, `train_loss` and `passes`: they are
-    local diagnostics, worked out from test or training records when the run ended.
+    No ε covers `metrics`, `agent_metrics`, `test_majority`, `history`, `train_loss`, `passes` and
+    `seconds`: they are local diagnostics, worked out from records when the run ended.
+
+    Attributes
+    ----------
+    spec, settings, setup
+        What was asked for, what was chosen, and the public sizes.
+    model : array (d,)
+        The released model, averaged over agents and the last half of the rounds.
+    agent_models : array (N, d)
+        What each agent could have made from its own releases.
+    trace : Trace
+        Every release, by round and agent, and who spoke when.
+    metrics, agent_metrics : Metrics
+        Test figures of `model` and of `agent_models`.
+    test_records, test_majority
+        Number of held-out records, and the share of their commonest class.
+    train_loss : float or None
+        None for a private run.
+    noise : list of dict
+        Each agent's scales, such as σ₁ and σ₂.
+    passes : float
+        How often an agent read all its records, on average.
+    started, seconds
+        When the run began, and how long it took.
+    reserved, spent : list of Tally
+        What each agent's ledger set aside, and what it booked.
+    history : dict
+        Test figures by round.
+    facts : RunFacts
+        What is public, and what every agent paid and released: the statement follows from it.
+    statement : Statement
+        The verdict with its reasons; `print(result.statement)` shows it.
+    entry : dict or None
+        The run's place in the data owner's ledger.
+    search : Search or None
+        What it is the best of, if it was chosen.
     """
 
     spec: RunSpec
@@ -245,11 +278,39 @@ def train(
     booking: LedgerOptions | None = None,
     engine: Engine | None = None,
 ) -> Result:
-    """Run `spec` in this process, or on `engine`; `progress(done, of)` is called after every round.
+    """Run `spec` from data to result, in this process or on `engine`.
 
-    `data` takes the place of the name or path in the spec: a pandas or polars frame with a `label`
-    or a `schema` in the spec, or what `ppadmm.datasets.load` returned. With a `booking` the run is
-    charged to a data owner's ledger, which may refuse it.
+    Parameters
+    ----------
+    spec : RunSpec
+        What to run.
+    progress : callable, optional
+        `progress(done, of)` is called after every round.
+    data : frame or Dataset, optional
+        In place of the name or path in the spec: a pandas or polars frame with a `label` or a
+        `schema` in the spec, or what `ppadmm.datasets.load` returned.
+    booking : LedgerOptions, optional
+        The data owner's ledger that the run is charged to.
+    engine : callable, optional
+        What drives the agents (docs/howto/add-an-engine.md).
+
+    Returns
+    -------
+    Result
+        Model, statement and figures. Nothing is written; `ppadmm.runs.folder.write_run` does that.
+
+    Raises
+    ------
+    InputError, DataError
+        A setting or a record cannot be used. Nothing was released.
+    BudgetError
+        The ledger does not allow it, or no noise reaches the budget. Nothing was released.
+
+    Examples
+    --------
+    >>> result = train(RunSpec(agents=3, records=(50, 50, 50), rounds=2, epsilon=1.0))
+    >>> result.statement.private, result.statement.epsilon <= 1.0
+    (True, True)
     """
     if booking is not None and engine is not None:
         raise InputError("A ledger needs all agents in this process; leave out the engine.")

@@ -28,16 +28,61 @@ PRESETS: dict[str, dict[str, Any]] = {"paper": PAPER}
 class RunSpec(MethodSpec):
     """One training run: a method, and who holds which records. `None` means: chosen by rule.
 
-    `epsilons` gives every agent a budget of its own, in place of `epsilon` for all; `records` says
-    how many training records each agent holds, in place of an even share. `partition` is spelt
-    even, column:NAME, files or dirichlet:ALPHA (see `ppadmm.data.Partition`); with a column or
-    files the number of agents, and hence `agents` of the finished run, follows from it.
+    Parameters
+    ----------
+    data : str
+        A data set's name, a CSV or Parquet file, or a folder of Parquet files.
+    label : str, optional
+        The column to predict, where there is no schema. The run is then not private.
+    data_dir : str, optional
+        Where files of named data sets are; else in the folder that PPADMM_DATA names.
+    schema : str, optional
+        The schema's file.
+    agents : int
+        Number of agents. With a column or files in `partition` it follows from them.
+    graph : str
+        The network: a kind, or a file of edges.
+    algorithm, loss, multiclass : str
+        By name; `ppadmm train --help` lists them.
+    epsilon, delta : float
+        The budget of every agent for the whole run.
+    epsilons : tuple of float, optional
+        A budget for each agent, in place of `epsilon`.
+    records : tuple of int, optional
+        Training records of each agent, in place of an even share.
+    partition : str
+        Who holds what: even, column:NAME, files or dirichlet:ALPHA (`ppadmm.data.Partition`).
+    rounds : int, optional
+        Number of rounds T.
+    eta : float, optional
+        The penalty η of ADMM.
+    regularisation : float
+        The weight λ̂ of ‖θ‖² in the objective of all agents together.
+    beta : float, optional
+        The residual up to which every local problem is solved.
+    calibration : str
+        proven, or paper: to compare with, never private.
+    adjacency : str
+        What is protected: replace-one or zero-out.
+    solver : str
+        By name; auto goes by the number of features.
+    seed : int, optional
+        Split, network and noise follow from it, and the run is a simulation, not private. Without
+        it the noise comes from the operating system.
+    speaking : Speaking
+        How often an `ipp` agent may speak.
+    memory : int, optional
+        Bytes of records to hold at any time; the rest is streamed. 512 MB for a folder.
 
-    With `memory` (bytes), or where `data` is a folder of Parquet files, the records are streamed
-    and at most so much of them, or 512 MB, is held at any time.
+    Raises
+    ------
+    InputError
+        One sentence that names the value and the way out.
 
-    With a `seed` the split, the graph and the noise follow from it and the run is a simulation,
-    not private; without one the noise comes from the operating system.
+    Examples
+    --------
+    >>> RunSpec(epsilon=0.5, agents=3).budgets[0].epsilon
+    0.5
     """
 
     data: str = "synthetic"

@@ -29,6 +29,19 @@ class Grid(MethodSpec):
     """What to compare: each of `algorithms` in turn, all else of the method being the same.
 
     `seeds` noise seeds are dealt out over `splits` splits of the records.
+
+    Parameters
+    ----------
+    data, label, data_dir
+        The records, as in `ppadmm.RunSpec`. They must be public: this is simulation.
+    algorithms : tuple of str
+        By name.
+    epsilons, delta
+        Total budgets, at one δ.
+    seeds, splits : int
+        How often noise is drawn, and over how many splits into agents and test records.
+    agents, partition, graph
+        As in `ppadmm.RunSpec`, and so are all options of the method but `algorithm`.
     """
 
     data: str = "synthetic"
@@ -118,7 +131,26 @@ def compare(
     jobs: int = 1,
     runner: Runner | None = None,
 ) -> list[ComparisonRow]:
-    """Run the whole grid, from where `folder` has it; `progress(done, of)` counts cells."""
+    """Run the whole grid, each algorithm on the same splits.
+
+    Parameters
+    ----------
+    grid : Grid
+        What to compare.
+    progress : callable, optional
+        `progress(done, of)` counts cells.
+    folder : Path, optional
+        Keeps finished cells; what it has is not run again.
+    jobs : int
+        Processes to use.
+    runner : callable, optional
+        Runs cells elsewhere, in place of `jobs`.
+
+    Returns
+    -------
+    list of ComparisonRow
+        One for each algorithm and ε.
+    """
     by_algorithm = grid.cells()
     splits = zip(*by_algorithm.values(), strict=True)
     done = sweep([cell for cells in splits for cell in cells], folder, jobs, progress, runner)
