@@ -63,7 +63,15 @@ def agreement_of(d):
         for i in range(PEERS)
     )
     return Agreement(
-        parties, graph.edges, "0" * 64, d, ROUNDS[d], 0.05, 1e-5, "benchmark", regularisation=0.01
+        parties,
+        graph.edges,
+        "0" * 64,
+        d,
+        nonce="benchmark",
+        rounds=ROUNDS[d],
+        eta=0.05,
+        delta=1e-5,
+        regularisation=0.01,
     )
 
 

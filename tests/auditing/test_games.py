@@ -104,7 +104,7 @@ def noise_for_some(patch):
 
 def released_on_credit(patch):
     """A refused charge is ignored: half of the rounds are paid for, all are made."""
-    honest = ChargedNoise.pay
+    honest = ChargedNoise.charge
 
     def broken(self, charges):
         try:
@@ -113,7 +113,7 @@ def released_on_credit(patch):
             return self.source
 
     half = property(lambda self: tuple(((c, self.rounds // 2),) for c in self.mechanism.charges))
-    patch.setattr(ChargedNoise, "pay", broken)
+    patch.setattr(ChargedNoise, "charge", broken)
     patch.setattr(ADMM, "reserved", half)
     patch.setattr(
         pp, "calibrate", lambda b, s, releases, *rest: calibrate(b, s, releases // 2, *rest)

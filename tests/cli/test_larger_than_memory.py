@@ -31,7 +31,7 @@ SCHEMA = Schema(
     Label("y", ("yes",), ("no",)),
 )
 THREE = {"name": "y", "classes": ["no", "so", "yes"]}
-RUN = {"rounds": 6, "epsilon": 20.0, "delta": 1e-3, "seed": 3, "beta": 4e-12, "graph": "complete"}
+RUN = {"rounds": 6, "epsilon": 20.0, "delta": 1e-3, "seed": 3, "beta": 2e-10, "graph": "complete"}
 
 
 def records(n=N, seed=0, three=False):

@@ -65,8 +65,10 @@ SPEC = RunSpec(agents=3, rounds=3, epsilon=20.0, delta=1e-3, graph="complete", b
 OTHERS = {"centralised": {"rounds": 1}, "one-shot": {"rounds": 1}}
 EXAMPLES = 3
 """How many objects of a class are looked at."""
-HOLDERS = ("data", "problem", "solvers", "algorithms", "agent", "engines", "experiments",
-           "estimator")  # fmt: skip
+HOLDERS = (
+    "data", "datasets", "problem", "solvers", "algorithms", "agent", "engines", "runs", "peers",
+    "planning", "studies", "auditing", "estimator", "doctor",
+)  # fmt: skip
 """Where records are: every class there is looked at, or is on the list below."""
 
 
@@ -91,7 +93,11 @@ PLAIN = {
         studies.cell.CellResult studies.compare.ComparisonRow studies.figures.Block
         studies.figures.Figure studies.figures.Panel studies.figures.CurvePoint
         studies.figures.FigureSetting studies.figures.FigureSource studies.sweep.CellStore
-        studies.sweep.Sweep auditing.membership.Membership auditing.audit.Audit""",
+        studies.sweep.Sweep auditing.membership.Membership auditing.audit.Audit
+        runs.folder.Missing runs.report.figures.AgentRow runs.report.figures.Coefficient
+        runs.report.figures.Entry runs.report.figures.Figures runs.report.network.Node
+        runs.report.svg.Axis runs.report.svg.Mark runs.report.svg.Series runs.saved.SavedRun
+        studies.plots.Style""",
     "made-up records, which anybody can make again": """
         planning.synthetic_records.SyntheticRecords auditing.attacks.ScoredRun
         auditing.audit.Game auditing.audit.AgentGame auditing.game.ClassRecords
@@ -99,7 +105,9 @@ PLAIN = {
         auditing.game.NeighbouringData auditing.games.ScoreGame auditing.opponents.Echo
         auditing.opponents.FailingSolver auditing.opponents.Lean auditing.opponents.Mirror
         auditing.opponents.Press auditing.opponents.Push auditing.opponents.Steer
-        auditing.opponents.Tempt auditing.opponents.TemptOutside auditing.opponents.WorstSolver""",
+        auditing.opponents.Tempt auditing.opponents.TemptOutside auditing.opponents.WorstSolver
+        auditing.audit.Played auditing.statistics.Claim auditing.statistics.Finding
+        auditing.suite.AuditOptions""",
     "plans: public sizes and made-up populations": """
         planning.populations.Guess planning.populations.SampleSizes planning.forecast.Scenario
         planning.forecast.CoarseSolver planning.forecast.Population planning.forecast.Setup
@@ -117,7 +125,8 @@ PLAIN = {
         peers.link_settings.LinkSettings peers.status_page.StatusPage peers.transport.Neighbour
         peers.transport.Status peers.zenoh.log.ZenohLog peers.zenoh.router.Router
         peers.zenoh.session.Line peers.zenoh.session.Strangers
-        peers.zenoh.transport.ZenohTransport""",
+        peers.zenoh.transport.ZenohTransport datasets.catalogue.Fetched
+        peers.running.PeerDisplay peers.running.Watching peers.transport.Inbox""",
 }
 """Classes that no record gets into, by reason."""
 

@@ -59,7 +59,7 @@ class Party:
         return Ed25519PublicKey.from_public_bytes(_bytes(self.name, self.key))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Agreement(MethodSpec):
     """The terms of one run: a method with nothing left open, and who takes part.
 

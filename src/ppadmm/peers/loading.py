@@ -11,10 +11,11 @@ from ppadmm.peers.pki.key_files import read_signing_key
 from ppadmm.peers.settings import PeerFile
 from ppadmm.peers.site import Participant, SiteRecords, read_records
 from ppadmm.peers.taking_part import SiteSettings
+from ppadmm.records import HoldsRecords
 
 
 @dataclass(frozen=True)
-class LoadedSite:
+class LoadedSite(HoldsRecords):
     """A site that has passed every check and can start.
 
     Attributes

@@ -282,7 +282,7 @@ def terms(edges, endpoints=("", "", "", "")):
         Party(f"hospital-{'abcd'[i]}", bytes([i + 1]).hex() * 32, 10, 1.0, endpoint)
         for i, endpoint in enumerate(endpoints)
     )
-    return Agreement(parties, edges, "5e" * 32, 12, 3, 0.1, 1e-6, "n")
+    return Agreement(parties, edges, "5e" * 32, 12, nonce="n", rounds=3, eta=0.1, delta=1e-6)
 
 
 STAR = ((0, 1), (0, 2), (0, 3))
