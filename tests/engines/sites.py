@@ -30,12 +30,12 @@ from ppadmm.peers.agreement_file import load_agreement, save_agreement, save_sig
 from ppadmm.peers.pki import enrolment
 from ppadmm.peers.pki.authority import Authority
 from ppadmm.peers.pki.enrolment import Keys
-from ppadmm.peers.pki.key_files import read_signing_key
 from ppadmm.peers.pki.names import host_of
 from ppadmm.peers.settings import PeerFile
 from ppadmm.peers.site import Participant as Part
 from ppadmm.peers.site import read_records
 from ppadmm.problem import make_graph
+from ppadmm.statements.keys import read_key
 
 HERE = "127.0.0.1"
 SCHEMA = Schema(
@@ -146,7 +146,7 @@ def make_sites(
     sites = Sites(folder, n)
     for i, file in enumerate(sites.files):
         save_agreement(agreement, file.parent / "agreement.json")
-        key = read_signing_key(PeerFile.load(file).keys.signing)
+        key = read_key(PeerFile.load(file).keys.signing)
         save_signature(file.parent / "signature.json", agreement, i, key)
     return sites
 

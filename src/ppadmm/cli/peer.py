@@ -8,6 +8,7 @@ import typer
 
 from ppadmm.cli.app import app
 from ppadmm.cli.common import Json, interruptible, show
+from ppadmm.cli.passphrases import Passphrase, PassphraseFile, new_passphrase
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -46,12 +47,18 @@ def new(
     folder: Annotated[
         Path | None, typer.Option(metavar="DIR", help="New folder [the name].")
     ] = None,
+    passphrase: Passphrase = False,
+    passphrase_file: PassphraseFile = None,
     as_json: Json = False,
 ) -> None:
     """Make a folder for a site: a commented peer.toml and two private keys that stay in it.
 
+    A passphrase encrypts the key that signs messages; the key of the links has none, since Zenoh
+    reads no encrypted file (docs/transport.md).
+
     Example: ppadmm peer new hospital-a --agent 0 --endpoint hospital-a.example.org:7447
     """
+    from ppadmm.files import write_new
     from ppadmm.peers.pki.enrolment import Keys
     from ppadmm.peers.settings import template
 
@@ -60,8 +67,8 @@ def new(
     keys = Keys(place / "keys")
     file = place / "peer.toml"
     refuse_existing(file)
-    keys.make()
-    file.write_text(text, encoding="utf-8")
+    keys.make(new_passphrase(keys.signing, passphrase, passphrase_file))
+    write_new(file, text.encode())
     if as_json:
         public = keys.public_signing_key()
         show({"file": str(file), "keys": str(keys.folder), "public_signing_key": public})
@@ -86,14 +93,14 @@ def request(
     """
     from cryptography.hazmat.primitives.serialization import Encoding
 
+    from ppadmm.files import write_new
     from ppadmm.peers.pki import certificates, enrolment
     from ppadmm.peers.settings import PeerFile
 
     peer = PeerFile.load(file)
     asked = enrolment.request(peer.keys, peer.name, peer.hosts)
     place = out or Path(f"{peer.name}.request.pem")
-    refuse_existing(place)
-    place.write_bytes(asked.public_bytes(Encoding.PEM))
+    write_new(place, asked.public_bytes(Encoding.PEM))
     if as_json:
         show({"request": str(place), "fingerprint": certificates.fingerprint(asked)})
         return
@@ -116,6 +123,7 @@ def approve(
 
     Example: ppadmm peer approve hospital-a.request.pem --ca ca
     """
+    from ppadmm.files import write_new
     from ppadmm.peers.pki import certificates, enrolment
     from ppadmm.peers.pki.authority import Authority
     from ppadmm.peers.pki.names import agent_name
@@ -132,7 +140,7 @@ def approve(
         show(f"Message key: {certificates.signing_key_of(asked) or 'none'}")
     _compare("the site", asked, fingerprint, quiet=as_json)
     reply = Authority(ca).approve(asked, days)
-    place.write_bytes(certificates.pem(reply))
+    write_new(place, certificates.pem(reply))
     until, mine = _day(reply[0]), certificates.fingerprint(reply[-1])
     if as_json:
         show({"reply": str(place), "name": name, "until": until, "authority_fingerprint": mine})

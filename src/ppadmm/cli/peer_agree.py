@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ppadmm.cli.common import ALGORITHM_NAMES, Json, interruptible, show, size
+from ppadmm.cli.passphrases import PassphraseFile, opened
 from ppadmm.cli.peer import PeerPath, group, quoted, refuse_existing
 from ppadmm.errors import DataError, InputError
 
@@ -119,6 +120,7 @@ def agree(
 def sign(
     file: PeerPath,
     yes: Annotated[bool, typer.Option("--yes", help="Sign without being asked.")] = False,
+    passphrase_file: PassphraseFile = None,
     as_json: Json = False,
 ) -> None:
     """Show the agreement in words, check this site's part of it, and sign it.
@@ -128,7 +130,6 @@ def sign(
     Example: ppadmm peer sign hospital-a/peer.toml
     """
     from ppadmm.peers.agreement_file import save_signature
-    from ppadmm.peers.pki.key_files import read_signing_key
     from ppadmm.peers.settings import PeerFile
 
     peer = PeerFile.load(file)
@@ -148,7 +149,7 @@ def sign(
             if not typer.confirm("Sign it?", default=False):
                 raise InputError("It was not signed.")
     place = peer.folder / peer.signature
-    save_signature(place, terms, peer.agent, read_signing_key(peer.keys.signing))
+    save_signature(place, terms, peer.agent, opened(peer.keys.signing, passphrase_file))
     if as_json:
         reasons = list(party.public.not_private_because)
         show({"file": str(place), "digest": terms.digest, "not_private_because": reasons})

@@ -1,16 +1,21 @@
 """`ppadmm peer check`: a look at everything that a run needs, at this site and its neighbours."""
 
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ppadmm.cli.common import Json, interruptible, show
+from ppadmm.cli.passphrases import PassphraseFile, opened
 from ppadmm.cli.peer import PeerPath, group, quoted
 from ppadmm.cli.peer_agree import peer_party
 from ppadmm.errors import InputError, PpadmmError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
     from ppadmm.peers.agreement import Agreement
     from ppadmm.peers.check import CheckResult
     from ppadmm.peers.settings import PeerFile
@@ -28,6 +33,7 @@ def check(
     seconds: Annotated[
         float, typer.Option(metavar="S", help="How long to listen for the neighbours.")
     ] = 10.0,
+    passphrase_file: PassphraseFile = None,
     as_json: Json = False,
 ) -> None:
     """Look at everything a run needs, at this site and at its neighbours; one line for each.
@@ -41,7 +47,8 @@ def check(
     from ppadmm.peers.settings import PeerFile
 
     with interruptible():
-        rows = _look(PeerFile.load(file), checks.positive("seconds", seconds))
+        peer, patience = PeerFile.load(file), checks.positive("seconds", seconds)
+        rows = _look(peer, cache(partial(opened, peer.keys.signing, passphrase_file)), patience)
     problems = [row for row in rows if row.problem]
     if as_json:
         show({"ok": not problems, "found": [vars(row) for row in rows]})
@@ -53,14 +60,15 @@ def check(
         show(f"All is well. Next: ppadmm peer run {quoted(file)}")
 
 
-def _look(peer: "PeerFile", seconds: float) -> "list[CheckResult]":
+def _look(
+    peer: "PeerFile", key: "Callable[[], Ed25519PrivateKey]", seconds: float
+) -> "list[CheckResult]":
     from ppadmm.peers.agreement_file import load_signature
     from ppadmm.peers.check import Check, CheckResult, looked_at
-    from ppadmm.peers.pki.key_files import read_signing_key
     from ppadmm.peers.zenoh.transport import ZenohTransport
 
     rows = [
-        looked_at(f"certificate and keys{_certified(peer)}", peer.credentials),
+        looked_at(f"certificate and keys{_certified(peer)}", lambda: (peer.credentials(), key())),
         looked_at("agreement", peer.terms),
     ]
     if any(row.problem for row in rows):
@@ -79,8 +87,8 @@ def _look(peer: "PeerFile", seconds: float) -> "list[CheckResult]":
         signature = load_signature(peer.folder / peer.signature, terms, peer.agent)
     except InputError:
         signature = None
-    key, why = read_signing_key(peer.keys.signing), partial(_no_link, peer, terms)
-    visit = Check(terms, peer.agent, key, ZenohTransport(peer.seat(terms)), signature, why)
+    why = partial(_no_link, peer, terms)
+    visit = Check(terms, peer.agent, key(), ZenohTransport(peer.seat(terms)), signature, why)
     try:
         return rows + visit(seconds)
     except InputError as error:

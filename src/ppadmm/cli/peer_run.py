@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ppadmm.cli.common import Json, interruptible, kept_for, show
+from ppadmm.cli.passphrases import PassphraseFile, opened
 from ppadmm.cli.peer import PeerPath, group
 from ppadmm.cli.peer_agree import peer_party
 from ppadmm.errors import PpadmmError, UnfinishedError
@@ -53,6 +54,7 @@ def run(
             metavar="INT", help="Simulate: noise from a seed, NOT private; charges no ledger."
         ),
     ] = None,
+    passphrase_file: PassphraseFile = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object at the end and nothing else.")
     ] = False,
@@ -75,7 +77,7 @@ def run(
     from ppadmm.peers.zenoh.transport import ZenohTransport
     from ppadmm.runs.folder import require_new
 
-    site = LoadedSite.load(file, test_seed)
+    site = LoadedSite.load(file, test_seed, passphrase_file)
     folder = out or site.peer.folder / f"results-{site.run}"
     require_new(folder)
     transport = ZenohTransport(site.peer.seat(site.setting.party.agreement))
@@ -189,10 +191,11 @@ class LoadedSite:
         return self.setting.party.agreement.digest[:12]
 
     @classmethod
-    def load(cls, file: Path, seed: int | None) -> "LoadedSite":
+    def load(
+        cls, file: Path, seed: int | None, passphrase_file: Path | None = None
+    ) -> "LoadedSite":
         """Read a site's files; a simulation has other folders, so that the two never mix."""
         from ppadmm.peers.agreement_file import load_signature
-        from ppadmm.peers.pki.key_files import read_signing_key
         from ppadmm.peers.settings import PeerFile
         from ppadmm.peers.taking_part import SiteSettings
 
@@ -202,7 +205,7 @@ class LoadedSite:
         name = "state" if seed is None else "simulation"
         return cls(peer, SiteSettings(
             party=party,
-            key=read_signing_key(peer.keys.signing),
+            key=opened(peer.keys.signing, passphrase_file),
             signature=load_signature(peer.folder / peer.signature, terms, peer.agent),
             state=peer.folder / f"{name}-{terms.digest[:12]}",
             ledger=peer.folder / peer.ledger if seed is None and peer.ledger else None,

@@ -4,7 +4,6 @@ A schema is public. Encoding a record uses the record and the schema and nothing
 and categories leak nothing as long as they were not read off private data (`confirmed`).
 """
 
-import hashlib
 import json
 import math
 import tomllib
@@ -17,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ppadmm import canonical
 from ppadmm.data.coded import Coded
 from ppadmm.data.columns import column, numbers
 from ppadmm.data.encode import (
@@ -332,8 +332,7 @@ class Schema:
 
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical JSON: organisations compare it before they start."""
-        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        return canonical.digest(canonical.dumps_ascii(self.to_dict()))
 
 
 def _is_numeric(column: Column) -> bool:

@@ -4,13 +4,11 @@ An agreement is a frozen value with one canonical spelling. Its digest names the
 of another run, or of the same run under other terms, is refused by its very name.
 """
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from ppadmm import checks
+from ppadmm import canonical, checks
 from ppadmm.accounting import ADJACENCIES, Budget
 from ppadmm.algorithms import ALGORITHMS, CALIBRATIONS, Settings
 from ppadmm.algorithms.defaults import BETA
@@ -126,7 +124,7 @@ class Agreement:
     @property
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical JSON."""
-        return hashlib.sha256(self.canonical()).hexdigest()
+        return canonical.digest(self.canonical())
 
     @property
     def run(self) -> bytes:
@@ -135,8 +133,7 @@ class Agreement:
 
     def canonical(self) -> bytes:
         """Return the one spelling that is hashed and signed."""
-        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return text.encode()
+        return canonical.dumps_ascii(asdict(self))
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Agreement":

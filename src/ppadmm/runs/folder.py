@@ -17,6 +17,7 @@ import numpy as np
 from ppadmm.arrays import Array
 from ppadmm.data import Schema
 from ppadmm.errors import InputError, PpadmmError, UnfinishedError
+from ppadmm.files import sync_files, sync_folder
 from ppadmm.ledger.text import booked_lines
 from ppadmm.runs.disclosure import disclosure
 from ppadmm.runs.report.page import write_report
@@ -157,6 +158,7 @@ def draft_of(folder: Path) -> Iterator[Path]:
     draft.mkdir()
     try:
         yield draft
+        sync_files(draft)
         _rename(draft, folder)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
@@ -167,6 +169,7 @@ def _rename(draft: Path, folder: Path) -> None:
     """Give the draft its name; a full folder that has it by now is not replaced."""
     try:
         draft.rename(folder)
+        sync_folder(folder.parent)
     except OSError:
         if os.path.lexists(folder):
             raise ExistsError(folder) from None

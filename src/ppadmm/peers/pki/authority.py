@@ -13,7 +13,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ppadmm import checks
 from ppadmm.errors import InputError
-from ppadmm.files import write_whole
+from ppadmm.files import write_private, write_whole
 from ppadmm.peers.pki.certificates import (
     KEY_URN,
     alternative,
@@ -25,9 +25,9 @@ from ppadmm.peers.pki.certificates import (
     read_certificates,
     signing_key_of,
 )
-from ppadmm.peers.pki.key_files import private_pem, read_key, write_private
 from ppadmm.peers.pki.names import agent_name
 from ppadmm.peers.pki.revocations import Revocations, read_revocations
+from ppadmm.statements.keys import private_pem, read_any_key
 
 AUTHORITY_DAYS = 3650
 CERTIFICATE_DAYS = 365
@@ -77,7 +77,7 @@ class Authority:
         identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
         builder = builder.add_extension(identifier, False)
         write_private(self.key_file, private_pem(key))
-        self.file.write_bytes(pem([builder.sign(key, hashes.SHA256())]))
+        write_whole(self.file, pem([builder.sign(key, hashes.SHA256())]))
 
     def approve(
         self,
@@ -114,7 +114,7 @@ class Authority:
         return builder.sign(key, hash_for(key))
 
     def _key(self) -> Any:
-        return read_key(self.key_file)
+        return read_any_key(self.key_file)
 
     def issued(self) -> list[dict[str, Any]]:
         """Return the register: every certificate that was ever issued here."""

@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from ppadmm import canonical
 from ppadmm.errors import InputError
 from ppadmm.files import read_small
 
@@ -44,7 +45,7 @@ class Revocations:
     def body(self) -> bytes:
         """Return the one spelling that is signed."""
         content = {"number": self.number, "revoked": dict(self.entries)}
-        return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+        return canonical.dumps_ascii(content)
 
     def signed(self, key: Any) -> str:
         """Return the list as a JSON text with the authority's signature."""

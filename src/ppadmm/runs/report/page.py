@@ -5,7 +5,6 @@ import functools
 import hashlib
 import math
 import os
-import secrets
 from datetime import datetime
 from pathlib import Path, PurePath
 from typing import Any
@@ -16,6 +15,7 @@ from markupsafe import Markup
 from ppadmm import __version__
 from ppadmm.algorithms import ALGORITHMS
 from ppadmm.errors import InputError
+from ppadmm.files import write_whole
 from ppadmm.runs.report.command import command
 from ppadmm.runs.report.figures import AgentRow, Figures
 from ppadmm.runs.report.network import Node, draw
@@ -71,12 +71,9 @@ def write_report(folder: Path, out: Path | None = None, public: bool = False) ->
         raise InputError(f"{str(out)!r} exists already; choose another --out or remove it.")
     path = out or folder / ("report-public.html" if public else "report.html")
     page = render(load_run(folder), public)
-    draft = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
     try:
-        draft.write_text(page, encoding="utf-8")
-        draft.replace(path)
+        write_whole(path, page.encode())
     except OSError as error:
-        draft.unlink(missing_ok=True)
         reason = error.strerror or str(error)
         raise InputError(
             f"Cannot write the report to {str(path)!r}: {reason}; choose another --out."
