@@ -388,7 +388,7 @@ def test_an_encrypted_key_signs_runs_and_checks_with_its_passphrase(tmp_path, co
     assert "is encrypted" in command(*run).err
     assert "The run never began" in command(*run, *told).err
     check = ("peer", "check", file, "--seconds", 0.1, "--json")
-    assert "is encrypted" in command(*check).json["found"][0]["problem"]
-    assert not command(*check, *told).json["found"][0]["problem"]
+    assert "is encrypted" in json.loads(command(*check).out)["found"][0]["problem"]
+    assert not json.loads(command(*check, *told).out)["found"][0]["problem"]
     monkeypatch.setenv("PPADMM_PASSPHRASE", "wrong")
     assert "does not open" in command(*run).err
