@@ -7,7 +7,7 @@ import os
 import secrets
 from pathlib import Path
 
-from ppadmm.errors import InputError
+from ppadmm.errors import InputError, PpadmmError
 
 LONGEST_FILE = 1 << 20
 PUBLIC, PRIVATE = 0o666, 0o600
@@ -75,6 +75,15 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def require_format(
+    what: str, found: object, known: int, way: str, error: type[PpadmmError] = InputError
+) -> None:
+    """Refuse a file of another version, in one sentence that says the way out."""
+    if type(found) is not int or found != known:
+        said = "no format" if found is None else f"format {str(found)[:20]}"
+        raise error(f"{what} has {said}, and this version reads format {known}; {way}.")
 
 
 def read_small(path: Path) -> bytes:

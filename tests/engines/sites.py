@@ -152,6 +152,7 @@ def make_sites(
 
 
 PEER = """
+format = 1
 name = "site-{i}"
 agent = {i}
 data = "data.csv"
@@ -182,7 +183,7 @@ def make_router(sites, endpoint):
     asked = enrolment.request(keys, place.name, [host_of(endpoint)])
     enrolment.join(keys, place.name, Authority(sites.folder / "ca").approve(asked))
     (place / "peer.toml").write_text(
-        f'name = "{place.name}"\nagent = {sites.count}\nagreement = "agreement.json"\n'
+        f'format = 1\nname = "{place.name}"\nagent = {sites.count}\nagreement = "agreement.json"\n'
     )
     save_agreement(sites.agreement, place / "agreement.json")
     return place / "peer.toml"

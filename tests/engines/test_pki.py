@@ -197,7 +197,12 @@ def test_a_forged_list_of_revocations_is_refused(keys, authority, tmp_path):
         file.write_text(json.dumps(changed))
         with pytest.raises(InputError, match="not signed by the authority"):
             read_revocations(file, roots)
-    for text in ("", "[]", "{}", '{"number": 1, "revoked": [], "signature": "zz"}'):
+    for text in (
+        "",
+        "[]",
+        '{"format": 1}',
+        '{"format": 1, "number": 1, "revoked": [], "signature": "zz"}',
+    ):
         file.write_text(text)
         with pytest.raises(InputError, match="holds no list of revocations"):
             read_revocations(file, roots)

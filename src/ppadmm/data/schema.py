@@ -30,7 +30,10 @@ from ppadmm.data.encode import (
 from ppadmm.data.shard import Matrix, Vector
 from ppadmm.data.tables import as_table
 from ppadmm.errors import DataError
+from ppadmm.files import require_format
 
+FORMAT = 1
+"""Of schema files; the digest is of what a schema says, not of how the file spells it."""
 INTERCEPT = "intercept"
 MISSING = ("", "?")
 SPARSE_BELOW, SPARSE_ABOVE = 0.1, 200
@@ -292,6 +295,7 @@ class Schema:
         """Return the text of a schema file, for a person to check and confirm."""
         # Strings, numbers, truth values and lists of strings are spelt alike in JSON and TOML.
         lines = [
+            f"format = {FORMAT}",
             f"confirmed = {spelt(self.confirmed)}",
             f"missing = {spelt(self.missing)}",
             *toml_table("[label]", self.label),
@@ -308,7 +312,8 @@ class Schema:
 
         Where nothing is said about `confirmed`, nobody has confirmed it.
         """
-        _check_keys("the schema", content, {"columns", "label"}, {"missing", "confirmed", "agents"})
+        _check_keys("the schema", content, {"columns", "label"},
+                    {"format", "missing", "confirmed", "agents"})  # fmt: skip
         columns = tuple(_column(entry) for entry in _tables(content, "columns"))
         agents = tuple(_agents(entry) for entry in _tables(content, "agents"))
         options = {"missing": content["missing"]} if "missing" in content else {}
@@ -325,6 +330,10 @@ class Schema:
             raise DataError(f"There is no schema file {str(path)!r}.") from None
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise DataError(f"Cannot read the schema file {str(path)!r}: {error}.") from None
+        way = f"write format = {FORMAT} in its first line, or draft it anew with ppadmm schema"
+        require_format(
+            f"The schema file {str(path)!r}", content.get("format"), FORMAT, way, DataError
+        )
         try:
             return cls.from_dict(content)
         except DataError as error:

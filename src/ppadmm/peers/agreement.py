@@ -14,6 +14,7 @@ from ppadmm.algorithms import ALGORITHMS, CALIBRATIONS, Settings
 from ppadmm.algorithms.defaults import BETA
 from ppadmm.algorithms.settings import HALF_THE_ROUNDS, MAX_ROUNDS, Speaking
 from ppadmm.errors import InputError
+from ppadmm.files import require_format
 from ppadmm.problem import LOSSES, Graph
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 FORMAT = 2
 DOMAIN = b"ppadmm agreement 2\0"
+DRAFT_ANEW = "draft it anew with ppadmm peer agree"
 
 
 @dataclass(frozen=True)
@@ -84,11 +86,7 @@ class Agreement:
     format: int = FORMAT
 
     def __post_init__(self) -> None:
-        if self.format != FORMAT:
-            raise InputError(
-                f"The agreement has format {self.format!r}, this version reads {FORMAT}; draft it "
-                "anew with ppadmm peer agree."
-            )
+        require_format("The agreement", self.format, FORMAT, DRAFT_ANEW)
         object.__setattr__(self, "parties", tuple(self.parties))
         object.__setattr__(self, "edges", self.graph.edges)
         self._check_parties()
@@ -138,6 +136,7 @@ class Agreement:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Agreement":
         """Read plain data, as `asdict` writes it; what is missing or unknown is named."""
+        require_format("The agreement", content.get("format"), FORMAT, DRAFT_ANEW)
         known = {field.name for field in fields(cls)}
         if unknown := sorted(set(content) - known):
             raise InputError(f"The agreement has an unknown entry {unknown[0]!r}; remove it.")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ppadmm.errors import CertificateError, InputError
-from ppadmm.files import write_new
+from ppadmm.files import require_format, write_new
 from ppadmm.ledger.chain import read_rows
 from ppadmm.ledger.chain import verify as verify_ledger
 from ppadmm.ledger.database import now
@@ -58,6 +58,9 @@ def read_statement(run: Path) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise InputError(f"{str(path)!r} cannot be read: {error}.") from None
+    known = found.get("format") if isinstance(found, dict) else None
+    way = "use the ppadmm that wrote it, or train again"
+    require_format(f"The statement {str(path)!r}", known, certificates.STATEMENT_FORMAT, way)
     return found
 
 

@@ -13,10 +13,10 @@ from ppadmm.accounting.event_data import to_plain
 from ppadmm.algorithms import recipe_named
 from ppadmm.runs.ledger_session import spec_digest
 from ppadmm.runs.run import Result
+from ppadmm.statements.certificate import STATEMENT_FORMAT
 from ppadmm.statements.claims import finite_or_none
 
-FORMAT = 2
-KIND = "ppadmm privacy statement"
+FORMAT, KIND = STATEMENT_FORMAT, "ppadmm privacy statement"
 UNTRIED = (
     "This run tried nothing on the records to choose its settings. Settings that a person gave "
     "must not come from looking at them, or from runs that are not in the ledger: each private "

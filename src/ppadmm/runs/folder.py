@@ -22,6 +22,7 @@ from ppadmm.ledger.text import booked_lines
 from ppadmm.runs.disclosure import disclosure
 from ppadmm.runs.report.page import write_report
 from ppadmm.runs.run import Result
+from ppadmm.runs.saved import MODEL_FORMAT, RELEASES_FORMAT
 from ppadmm.runs.specification import RunSpec
 
 MOST_ALIKE = 1000
@@ -88,6 +89,7 @@ def _write_run(result: Result, folder: Path) -> None:
                 draft / "releases.npz",
                 releases=result.trace.releases[:, :, 0],
                 spoke=result.trace.spoke[:, :, 0],
+                format=np.array(RELEASES_FORMAT),
                 private=np.array(result.statement.private),
             )
             missing = try_report(draft)
@@ -130,6 +132,7 @@ def model_dict(result: Result) -> dict[str, Any]:
     """Return the released model by feature name, with the schema that encodes records for it."""
     schema = result.setup.schema
     return {
+        "format": MODEL_FORMAT,
         "private": result.statement.private,
         "not_private_because": list(result.statement.not_private_because),
         "classes": list(schema.label.names),

@@ -13,7 +13,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ppadmm import checks
 from ppadmm.errors import InputError
-from ppadmm.files import write_private, write_whole
+from ppadmm.files import require_format, write_private, write_whole
 from ppadmm.peers.pki.certificates import (
     KEY_URN,
     alternative,
@@ -29,6 +29,8 @@ from ppadmm.peers.pki.names import agent_name
 from ppadmm.peers.pki.revocations import Revocations, read_revocations
 from ppadmm.statements.keys import private_pem, read_any_key
 
+FORMAT = 1
+"""Of the register."""
 AUTHORITY_DAYS = 3650
 CERTIFICATE_DAYS = 365
 SKEW = timedelta(minutes=5)
@@ -120,7 +122,10 @@ class Authority:
         """Return the register: every certificate that was ever issued here."""
         if not self.register.exists():
             return []
-        entries: list[dict[str, Any]] = json.loads(self.register.read_text())
+        content = json.loads(self.register.read_text())
+        found = content.get("format") if isinstance(content, dict) else None
+        require_format(str(self.register), found, FORMAT, "use the ppadmm that wrote it")
+        entries: list[dict[str, Any]] = content["issued"]
         return entries
 
     def _note(self, own: x509.Certificate) -> None:
@@ -130,7 +135,8 @@ class Authority:
             "until": own.not_valid_after_utc.isoformat(),
             "key": key_digest(own),
         }
-        text = json.dumps([*self.issued(), entry], indent=1) + "\n"
+        content = {"format": FORMAT, "issued": [*self.issued(), entry]}
+        text = json.dumps(content, indent=1) + "\n"
         write_whole(self.register, text.encode())
 
     def _check_name(self, name: str, asked: x509.CertificateSigningRequest, when: datetime) -> None:
