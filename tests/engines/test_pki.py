@@ -197,7 +197,8 @@ def test_a_forged_list_of_revocations_is_refused(keys, authority, tmp_path):
         file.write_text(json.dumps(changed))
         with pytest.raises(InputError, match="not signed by the authority"):
             read_revocations(file, roots)
-    for text in (
+    unreadable = '{"format": 1, "number": 1, "revoked": [], "signature": "zz"}'
+    for text in ("", "[]", '{"format": 1}', unreadable):
         "",
         "[]",
         '{"format": 1}',

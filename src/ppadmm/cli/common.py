@@ -66,6 +66,7 @@ Resume = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+NoSave = Annotated[bool, typer.Option("--no-save", help="Write nothing.")]
 ALGORITHM_NAMES = "pp, ipp, dvp, m-admm, r-admm, gradient, one-shot, centralised, non-private"
 
 
@@ -157,6 +158,13 @@ def kept_by(booking: "LedgerOptions | None") -> str:
         f"no results were written, and what the run was charged stays in {str(booking.ledger)!r}; "
         "the same command with --resume goes on without paying again"
     )
+
+
+def is_saved(out: Path | None, no_save: bool, as_json: bool) -> bool:
+    """Say whether results are written: with --json only where --out asks for it."""
+    if no_save and out is not None:
+        raise InputError(f"--no-save writes nothing and --out {str(out)!r} asks to; leave out one.")
+    return not no_save and (out is not None or not as_json)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from ppadmm.cli.common import (
     Json,
     LedgerFile,
     LedgerName,
+    NoSave,
     RayAddress,
     Resume,
     agents_or_column,
@@ -18,6 +19,7 @@ from ppadmm.cli.common import (
     completed,
     counts,
     interruptible,
+    is_saved,
     kept_by,
     kept_for,
     no_address,
@@ -217,7 +219,7 @@ def train(
             "releases.npz [runs/<date>-<time>-<algorithm>-<data>; with --json none].",
         ),
     ] = None,
-    no_save: Annotated[bool, typer.Option("--no-save", help="Write nothing.")] = False,
+    no_save: NoSave = False,
     mlflow: Annotated[
         str | None,
         typer.Option(
@@ -266,7 +268,7 @@ def train(
         }
         spec = RunSpec.of(preset, speaking=_speaking(tested), **given, **each)
         placed = _engine(engine, ray_address, checkpoints)
-        save = _is_saved(out, no_save, as_json)
+        save = is_saved(out, no_save, as_json)
         track = None if mlflow is None else MLflowCallback(mlflow)
         if track is not None:
             track.ready()
@@ -307,12 +309,6 @@ def _engine(name: str, address: str | None, checkpoints: Path | None) -> "Engine
             f"With --ray-address {address} give --checkpoints, a folder that all nodes share."
         )
     return partial(actors.run, address=address, checkpoints=checkpoints)
-
-
-def _is_saved(out: Path | None, no_save: bool, as_json: bool) -> bool:
-    if no_save and out is not None:
-        raise InputError(f"--no-save writes nothing and --out {str(out)!r} asks to; leave out one.")
-    return not no_save and (out is not None or not as_json)
 
 
 def _speaking(given: dict[str, Any]) -> "Speaking | None":

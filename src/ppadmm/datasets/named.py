@@ -113,7 +113,7 @@ def load(
     *,
     label: str | None = None,
     data_dir: str | Path | None = None,
-    schema: Schema | None = None,
+    schema: Schema | str | Path | None = None,
     drop: Collection[str] = (),
     holder: str | None = None,
 ) -> Dataset:
@@ -121,12 +121,14 @@ def load(
 
     A named set has a public schema. Its files are looked for in `data_dir`, else in the folder
     that the environment variable PPADMM_DATA names. A file or a frame (pandas, polars, Arrow, a
-    dict of columns) needs a `label` column or a `schema`; without a schema one is drafted from the
-    records, leaving out `drop`, and is not confirmed: nothing trained on it is private.
+    dict of columns) needs a `label` column or a `schema` (or the path of its file); without one a
+    schema is drafted from the records, leaving out `drop`, and is not confirmed: nothing trained on
+    it is private.
 
     `holder` names the column that says which agent holds a record: no feature, unless a schema
     lists it.
     """
+    schema = Schema.from_toml(schema) if isinstance(schema, str | Path) else schema
     if str(data) in SOURCES and isinstance(data, str | Path):
         if label is not None or drop:
             raise InputError(f"{data!r} has a label and columns; give those to files only.")

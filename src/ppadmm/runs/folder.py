@@ -5,7 +5,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -55,34 +55,41 @@ def new_folder(spec: RunSpec, started: datetime | None = None) -> Path:
     return Path("runs") / f"{when:%Y%m%d-%H%M%S}-{spec.algorithm}-{data or 'data'}"
 
 
-def write_run(result: Result, folder: Path | None = None) -> Path:
+def write_run(
+    result: Result, folder: Path | None = None, more: Mapping[str, dict[str, Any]] | None = None
+) -> Path:
     """Write a run into a new folder, by default one named after it; return the folder.
 
     result.json, model.json, statement.json, statement.txt, releases.npz and report.html appear all
     or none, but for a report that cannot be made: the results are there without it, and
-    `UnfinishedError` says why. Of two runs that would take the same default name the later one gets
-    -2, -3, … after it.
+    `UnfinishedError` says why. `more` are further JSON files, by name. Of two runs that would take
+    the same default name the later one gets -2, -3, … after it.
     """
+    files = {
+        "result.json": result.to_dict(),
+        "model.json": model_dict(result),
+        "statement.json": disclosure(result),
+        **(more or {}),
+    }
     if folder is not None:
-        _write_run(result, folder)
+        _write_run(result, folder, files)
         return folder
     plain = new_folder(result.spec, result.started)
     for k in range(1, MOST_ALIKE):
         folder = plain if k == 1 else plain.with_name(f"{plain.name}-{k}")
         with suppress(ExistsError):
-            _write_run(result, folder)
+            _write_run(result, folder, files)
             return folder
     raise ExistsError(plain)
 
 
-def _write_run(result: Result, folder: Path) -> None:
+def _write_run(result: Result, folder: Path, files: Mapping[str, dict[str, Any]]) -> None:
     require_new(folder)
     with writing(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with draft_of(folder) as draft:
-            write_json(draft / "result.json", result.to_dict())
-            write_json(draft / "model.json", model_dict(result))
-            write_json(draft / "statement.json", disclosure(result))
+            for name, content in files.items():
+                write_json(draft / name, content)
             text = "\n".join([result.statement.text(), *booked_lines(result.entry)]) + "\n"
             (draft / "statement.txt").write_text(text, encoding="utf-8")
             np.savez_compressed(

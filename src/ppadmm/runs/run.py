@@ -91,9 +91,9 @@ class Result:
 
     `model` (d,) is the released model with both free averages; `reserved` and `spent` are what each
     agent's ledger set aside and booked; `entry` is the run's place in the data owner's ledger, if
-    it has one, and `search` what it is the best of, if it is. No ε covers `metrics`,
-    `agent_metrics`, `test_majority`, `history`, `train_loss` and `passes`: they are local
-    diagnostics, worked out from test or training records when the run ended.
+    it has one, `ledger_file` where that lies, and `search` what it is the best of, if it is. No ε
+    covers `metrics`, `agent_metrics`, `test_majority`, `history`, `train_loss` and `passes`: they
+    are local diagnostics, worked out from test or training records when the run ended.
     """
 
     spec: RunSpec
@@ -117,6 +117,7 @@ class Result:
     statement: Statement
     entry: dict[str, Any] | None = None
     search: Search | None = None
+    ledger_file: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain data, fit for JSON."""
@@ -166,6 +167,7 @@ class Result:
                 for most, booked in zip(self.reserved, self.spent, strict=True)
             ],
             "booked": self.entry,
+            "ledger_file": self.ledger_file,
             "spec": asdict(spec),
             "search": None if self.search is None else self.search.settings(),
             "statement": statement.to_dict(),
@@ -198,13 +200,13 @@ def open_data(spec: RunSpec, data: object | None = None) -> Dataset | StreamedDa
     if isinstance(data, Dataset | StreamedData):
         return data
     if data is None and spec.streamed:
-        schema = Schema.from_toml(spec.schema) if spec.schema else None
+        schema = Schema.from_toml(spec.schema) if isinstance(spec.schema, str) else spec.schema
         return open_stream(spec.data, schema, spec.memory)
     return load(
         spec.data if data is None else data,
         label=spec.label,
         data_dir=spec.data_dir,
-        schema=Schema.from_toml(spec.schema) if spec.schema else None,
+        schema=spec.schema,
         holder=Partition.parse(spec.partition).column,
     )
 
@@ -232,7 +234,7 @@ def train(
             return run(prepared, progress, engine=engine)
         with open_ledger(booking, prepared, opened) as booked:
             result = run(prepared, progress, booked.book)
-            return replace(result, entry=booked.finish())
+            return replace(result, entry=booked.finish(), ledger_file=str(booking.ledger))
     finally:
         prepared.scene.close()
 

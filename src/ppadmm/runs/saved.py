@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
@@ -19,8 +20,8 @@ COVERED = (
     "format", "version", "started", "algorithm", "calibration", "epsilon", "delta",
     "epsilon_proven", "adjacency", "private", "not_private_because", "warnings", "hints", "agents",
     "graph", "records", "features", "parameters", "classes", "loss", "agent_names", "partition",
-    "rounds", "eta", "beta", "releases", "noise", "ledger", "booked", "spec", "search", "statement",
-    "own",
+    "rounds", "eta", "beta", "releases", "noise", "ledger", "booked", "ledger_file", "spec",
+    "search", "statement", "own",
 )  # fmt: skip
 """What of result.json is public or follows from releases; all the rest is a local diagnostic."""
 COVERED_OF_MODEL = (
@@ -62,14 +63,20 @@ class SavedRun:
         kept = {name: self.result[name] for name in COVERED if name in self.result}
         return replace(
             self,
-            result={**kept, "spec": _without_paths(kept["spec"])},
+            result={**kept, **_short(kept, ("ledger_file",)), "spec": _without_paths(kept["spec"])},
             model={name: self.model[name] for name in COVERED_OF_MODEL},
         )
 
 
 def _without_paths(spec: dict[str, Any]) -> dict[str, Any]:
-    short = {name: PurePath(spec[name]).name for name in PATHS if spec.get(name)}
-    return {**spec, **short, "data_dir": None}
+    return {**spec, **_short(spec, PATHS), "data_dir": None}
+
+
+def _short(values: dict[str, Any], names: Sequence[str]) -> dict[str, str]:
+    """Return the names of files without the folders that they lie in."""
+    return {
+        name: PurePath(values[name]).name for name in names if isinstance(values.get(name), str)
+    }
 
 
 def load_run(folder: Path) -> SavedRun:

@@ -8,7 +8,7 @@ from ppadmm import checks
 from ppadmm.accounting import ADJACENCIES, Budget
 from ppadmm.algorithms import ALGORITHMS, CALIBRATIONS
 from ppadmm.algorithms.settings import HALF_THE_ROUNDS, MAX_ROUNDS, Speaking
-from ppadmm.data import Partition
+from ppadmm.data import Partition, Schema
 from ppadmm.errors import InputError
 from ppadmm.problem import LOSSES, MULTICLASS
 from ppadmm.solvers import SOLVERS
@@ -35,6 +35,8 @@ class RunSpec:
     even, column:NAME, files or dirichlet:ALPHA (see `ppadmm.data.Partition`); with a column or
     files the number of agents, and hence `agents` of the finished run, follows from it.
 
+    `schema` is the path of a schema file, or a `Schema`.
+
     With `memory` (bytes), or where `data` is a folder of Parquet files, the records are streamed
     and at most so much of them, or 512 MB, is held at any time.
 
@@ -45,7 +47,7 @@ class RunSpec:
     data: str = "synthetic"
     label: str | None = None
     data_dir: str | None = None
-    schema: str | None = None
+    schema: str | Schema | None = None
     agents: int = 5
     graph: str = "erdos-renyi"
     algorithm: str = "pp"
@@ -68,6 +70,7 @@ class RunSpec:
     memory: int | None = None
 
     def __post_init__(self) -> None:
+        self._check_schema()
         checks.count("agents", self.agents)
         checks.one_of("algorithm", self.algorithm, ALGORITHMS)
         checks.one_of("loss", self.loss, LOSSES)
@@ -92,6 +95,14 @@ class RunSpec:
             raise InputError(
                 "The paper's calibration sets the regularisation itself; leave "
                 f"regularisation at 0, got {self.regularisation!r}."
+            )
+
+    def _check_schema(self) -> None:
+        if isinstance(self.schema, Path):
+            object.__setattr__(self, "schema", str(self.schema))
+        if not isinstance(self.schema, str | Schema | None):
+            raise InputError(
+                f"Expected schema to be a Schema or the path of a file, got {self.schema!r}."
             )
 
     def _check_partition(self) -> None:

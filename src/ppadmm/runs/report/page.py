@@ -121,7 +121,10 @@ def render(run: SavedRun, public: bool = False, live: Any = None) -> str:
 
 
 def _command(figures: Figures) -> str | None:
-    return "ppadmm peer run peer.toml" if "own" in figures.result else command(figures.spec)
+    result = figures.result
+    if "own" in result:
+        return "ppadmm peer run peer.toml"
+    return command(figures.spec, result["ledger_file"], (result["booked"] or {}).get("dataset"))
 
 
 def best_guess(epsilon: float | None, delta: float) -> float | None:
