@@ -12,10 +12,34 @@ version = release = __version__
 author = "the ppadmm developers"
 project_copyright = "Apache-2.0"
 
-extensions = ["myst_parser", "commands", "pages", "readme"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "api",
+    "commands",
+    "formulas",
+    "root_pages",
+]
 exclude_patterns = ["_build", "_ext"]
 nitpicky = True
+nitpick_ignore_regex = [("py:.*", ".*")]  # types of NumPy and other packages: no network, no links
+suppress_warnings = ["ref.python"]  # the letter d in a shape is no link
+default_role = "code"  # docstrings have `names` in single backticks
 
+autodoc_default_options = {"members": True}
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+autosummary_generate = False
+napoleon_google_docstring = False
+napoleon_custom_sections = ["Guarantees"]
+maximum_signature_line_length = 80
+python_use_unqualified_type_names = True
+
+myst_enable_extensions = ["dollarmath", "deflist"]
 myst_heading_anchors = 3
 myst_links_external_new_tab = False
 

@@ -25,6 +25,8 @@ def commands(command: Any, name: str = "ppadmm") -> Iterator[tuple[str, Any]]:
 def markdown(name: str, command: Any) -> str:
     """Return the section of one command: usage, what it does, arguments and options."""
     context = command.context_class(command, info_name=name)
+    if hasattr(command, "fill_help"):  # lists of names, which --help reads off the registries
+        command.fill_help()
     usage = " ".join(command.collect_usage_pieces(context))
     rows = [
         _row(record) for p in command.get_params(context) if (record := p.get_help_record(context))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ppadmm.runs.run import Result, train
     from ppadmm.runs.specification import RunSpec
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "PrivateLinearSVC": "ppadmm.estimator",

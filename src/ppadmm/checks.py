@@ -1,6 +1,7 @@
 """Validators that name the value. NaN and infinity are never "a number"."""
 
 import math
+import re
 from collections.abc import Collection
 
 from ppadmm.errors import InputError
@@ -65,3 +66,12 @@ def one_of(name: str, value: str, allowed: Collection[str]) -> str:
     if value not in allowed:
         raise InputError(f"Unknown {name} {value!r}; choose one of: {', '.join(allowed)}.")
     return value
+
+
+def byte_size(name: str, text: str) -> int:
+    """Read a number of bytes such as 512MB, 2GB, 64MiB or 1000000."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(I?)B?", text.strip().upper())
+    if found is None:
+        raise InputError(f"Expected {name} such as 512MB or 2GB, got {text!r}.")
+    number, prefix, binary = found.groups()
+    return int(float(number) * (1024 if binary else 1000) ** " KMGT".index(prefix or " "))

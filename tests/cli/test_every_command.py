@@ -14,11 +14,14 @@ import typer
 
 from ppadmm import doctor, errors
 from ppadmm.algorithms import ALGORITHMS
+from ppadmm.auditing.suite import AUDITED
 from ppadmm.cli import app as cli
 from ppadmm.cli.app import InternalError
-from ppadmm.cli.common import ALGORITHM_NAMES, InterruptedRunError
+from ppadmm.cli.common import InterruptedRunError
 from ppadmm.noise import SecureNoise
+from ppadmm.planning.specification import PLANNED
 from ppadmm.problem import LOSSES
+from ppadmm.problem.graphs import KINDS
 from ppadmm.solvers import SOLVERS
 
 ROOT = Path(__file__).parents[2]
@@ -98,10 +101,25 @@ def test_json_is_one_object_and_nothing_else(command, tmp_path):
 
 
 def test_names_in_the_help_are_those_that_there_are():
-    assert ALGORITHM_NAMES.split(", ") == list(ALGORITHMS)
-    text = " ".join(p.help or "" for p in COMMANDS["ppadmm", "train"].params if hasattr(p, "help"))
-    for name in (*LOSSES, *SOLVERS):
-        assert name in text
+    def text(*words):
+        help_ = COMMANDS["ppadmm", *words].get_help(COMMANDS["ppadmm", *words].make_context("", []))
+        return " ".join(help_.replace("-\n", "-").split())
+
+    every = ", ".join(ALGORITHMS)
+    assert every in text("train")
+    assert every in text("tune")
+    assert f"{every}, or all" in text("compare")
+    for name in (*LOSSES, *SOLVERS, *KINDS):
+        assert name in text("train")
+    assert ", ".join(PLANNED) in text("plan")
+    assert f"{', '.join(AUDITED)}, or all" in text("audit")
+
+
+@every
+def test_no_help_shows_a_list_that_was_not_filled_in(words):
+    command = COMMANDS[words]
+    shown = command.get_help(command.context_class(command, info_name=words[-1]))
+    assert not re.search(r"\{[a-z_]+\}", shown)
 
 
 class TestErrors:

@@ -15,7 +15,7 @@ import pytest
 
 from ppadmm import RunSpec, train
 from ppadmm.accounting import Budget
-from ppadmm.cli.common import size
+from ppadmm.checks import byte_size
 from ppadmm.data import Categorical, Label, Numeric, Schema
 from ppadmm.data.stream import blocks
 from ppadmm.data.stream import streamed as stream
@@ -166,13 +166,13 @@ def test_the_report_names_a_command_that_streams(command):
     ],
 )
 def test_sizes(text, number):
-    assert size("memory", text) == number
+    assert byte_size("memory", text) == number
 
 
 @pytest.mark.parametrize("text", ["", "MB", "-1MB", "1e9", "5 apples"])
 def test_no_sizes(text):
     with pytest.raises(InputError, match="Expected memory such as"):
-        size("memory", text)
+        byte_size("memory", text)
 
 
 # A hundred thousand features.
@@ -242,7 +242,8 @@ def test_memory_stays_under_the_cap_whatever_the_row_groups():
 
 WAITING = """
 import sys, time
-from ppadmm.data import Partition, Schema, blocks, open_stream
+from ppadmm.data import Partition, Schema, open_stream
+from ppadmm.data.stream import blocks
 blocks.KEPT = 0.0
 data = open_stream("big.parquet", Schema.from_toml("s.toml"))
 streams = data.deal(Partition(), 2, 0)

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from small_runs import folder_of
 
 from ppadmm import canonical
 from ppadmm.agent import Send
@@ -43,6 +42,7 @@ from ppadmm.statements.json_schema import schema as json_schema
 from ppadmm.statements.keys import read_any_key
 from ppadmm.studies.cell import Cell, CellResult
 from ppadmm.studies.sweep import CellStore
+from tests.small_runs import folder_of
 
 OTHER = [7, None, "1", True, 1.0]
 """Versions that are not ours; None stands for a file that says none."""

@@ -7,10 +7,11 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-from blocks import PAGES, ROOT
 from typer.main import get_command
 
+import ppadmm
 from ppadmm.cli import app
+from tests.docs.blocks import PAGES, ROOT
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +21,7 @@ def site(tmp_path_factory):
     line = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
     done = subprocess.run(
         [*line, "-d", str(out / "doctrees"), str(ROOT / "docs"), str(out / "html")],
-        capture_output=True, encoding="utf-8", check=False, timeout=120,
+        capture_output=True, encoding="utf-8", check=False, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return out / "html"
@@ -75,3 +76,17 @@ def test_nothing_is_loaded_from_elsewhere(site):
         loaded = re.findall(r"<(?:script|img|link|iframe)\b[^>]*?(?:src|href)=\"([^\"]*)\"", text)
         loaded += re.findall(r"(?:@import|url\()\s*[\"']?([^\"')]+)", text)
         assert not [url for url in loaded if re.match(r"(https?:)?//", url)], file
+
+
+def test_formulas_are_typeset_by_what_is_shipped_with_the_site(site):
+    page = (site / "privacy.html").read_text("utf-8")
+    script = re.search(r'src="(_static/mathjax/[^"?]+)', page)[1]
+    assert (site / script).stat().st_size > 100_000
+    assert len(list((site / script).parent.rglob("*.woff"))) > 10
+    assert page.count('<div class="math') > 20
+
+
+def test_the_reference_has_the_public_names(site):
+    page = (site / "api/ppadmm.html").read_text("utf-8")
+    for name in set(ppadmm.__all__) - {"__version__"}:
+        assert f'id="ppadmm.{name}"' in page, name

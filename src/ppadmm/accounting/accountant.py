@@ -204,6 +204,23 @@ def epsilon(tally: Tally, delta: float) -> Bound:
 
     With a sampler within total variation τ of the proof's, (ε, δ) for the proof's sampler is
     (ε, δ + (1+eᵉ)τ) for the real one; a share of δ is set aside for it.
+
+    Parameters
+    ----------
+    tally : Tally
+        Events with how often each happened.
+    delta : float
+        Between 0 and 1.
+
+    Returns
+    -------
+    Bound
+        ε (infinite if nothing is proven), δ and the theorem.
+
+    Examples
+    --------
+    >>> round(epsilon(Tally(((Gaussian(0.1), 4),)), 1e-6).epsilon, 2)
+    0.83
     """
     delta = checks.probability("delta", delta)
     apart = distance(tally)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
+from ppadmm.algorithms import recipe_named
 from ppadmm.arrays import Array
 from ppadmm.auditing.game import SIDES, NeighbouringData, Transcript
 
@@ -52,7 +53,7 @@ class ScoredRun:
 
     def mu(self, t: int) -> Array:
         """μ of round t, (1,) or (R,): λ̂/N + 2η|B|, but for who listens to nobody."""
-        degree = 0 if self.rule.name == "one-shot" else self.world.place.degree
+        degree = self.world.place.degree if recipe_named(self.rule.name).listens else 0
         return np.asarray(self.rule.weight + 2.0 * degree * self.rule.penalty(t))
 
     def noise(self, t: int, theta: Array, side: int) -> Array:
@@ -190,7 +191,7 @@ def second_noise(bout: ScoredRun) -> dict[str, Array]:
 
 def gamma(bout: ScoredRun) -> dict[str, Array]:
     """DVP, M-ADMM, R-ADMM: p(θ̃) ∝ exp(−r‖∇F(θ̃)‖)·det ∇²F(θ̃), in the rounds that read data."""
-    every = 2 if bout.rule.name == "r-admm" else 1
+    every = recipe_named(bout.rule.name).every
 
     def one(t: int) -> Array:
         theta, rate = bout.seen.after[t], bout.rule.mechanism.rates(bout.mu(t))

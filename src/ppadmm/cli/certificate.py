@@ -1,16 +1,14 @@
 """`ppadmm key`, `ppadmm certify` and `ppadmm verify`: statements that others can check."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
+from ppadmm.cli import options
 from ppadmm.cli.app import app
-from ppadmm.cli.common import Json, show
+from ppadmm.cli.common import show
 from ppadmm.cli.passphrases import Passphrase, PassphraseFile, new_passphrase, opened
-
-if TYPE_CHECKING:
-    from ppadmm.statements.certificate import Verdict
 
 key_app = typer.Typer(
     name="key",
@@ -26,7 +24,7 @@ def new(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The new private key.")],
     passphrase: Passphrase = False,
     passphrase_file: PassphraseFile = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Make a key pair: FILE, to keep secret, and FILE.pub, to give to the others.
 
@@ -58,11 +56,9 @@ def certify(
         list[str] | None,
         typer.Option(metavar="KEY", help="Public key of another party; may be repeated."),
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="New file [RUN/certificate.json].")
-    ] = None,
+    out: Annotated[Path | None, options.out("FILE", "New file [RUN/certificate.json].")] = None,
     passphrase_file: PassphraseFile = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Sign the statement of a run, with the ledger's head, the code's version and the peers.
 
@@ -96,7 +92,7 @@ def verify(
         Path | None,
         typer.Option(metavar="FILE", help="Your copy of what all peers signed."),
     ] = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Check certificates: form, signature, and ε worked out again from the events alone.
 
@@ -113,23 +109,6 @@ def verify(
     trusted = [public_key_named(each) for each in trust or []]
     verdicts = verify_certificates(certificates, trusted, ledger, run, agreement)
     if as_json:
-        show({"certificates": [_plain(verdict) for verdict in verdicts]})
+        show({"certificates": [verdict.to_dict() for verdict in verdicts]})
         return
     show(verdicts_text(certificates, verdicts))
-
-
-def _plain(verdict: "Verdict") -> dict[str, Any]:
-    from ppadmm.statements.certificate import NOT_PROVEN
-
-    statement = verdict.statement
-    return {
-        "holds": True,
-        "private": statement["private"],
-        "epsilon": statement["epsilon"],
-        "delta": statement["delta"],
-        "signer": verdict.certificate["signer"],
-        "checked": list(verdict.checked),
-        "unchecked": list(verdict.unchecked),
-        "notes": list(verdict.notes),
-        "not_proven": list(NOT_PROVEN),
-    }

@@ -1,13 +1,12 @@
 """What commands share: lists of numbers, a progress bar, Ctrl-C, printing."""
 
 import json
-import re
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -15,70 +14,12 @@ from ppadmm.errors import InputError, PpadmmError
 
 if TYPE_CHECKING:
     from ppadmm.runs.ledger_session import LedgerOptions
-    from ppadmm.studies.sweep import Runner
-
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        metavar="J", help="Cells to run at a time [compare 1, reproduce 2, ray every CPU it has]."
-    ),
-]
-SweepEngine = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME",
-        help="Where cells run: pool (processes of this machine) or ray (a cluster; "
-        "pip install 'ppadmm[ray]').",
-    ),
-]
-RayAddress = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDR",
-        help="With --engine ray: HOST:PORT of a running cluster, or auto [one that is started "
-        "here and ends with the command]. Ray does not keep those who share a cluster apart and "
-        "moves everything by pickle: use it on your own organisation's machines only.",
-    ),
-]
-LedgerFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--ledger",
-        metavar="FILE",
-        help="Charge the run to this ledger, which refuses it if the budget granted to the "
-        "data set does not cover it; runs that are NOT private are refused.",
-    ),
-]
-LedgerName = Annotated[
-    str | None,
-    typer.Option(
-        "--dataset",
-        metavar="NAME",
-        help="With --ledger: what the data set is called there [its own name].",
-    ),
-]
-Resume = Annotated[
-    bool,
-    typer.Option(
-        "--resume",
-        help="With --ledger: take up the unfinished run with the same records and options, or "
-        "show the finished one again; what was released is used again, never drawn again.",
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-NoSave = Annotated[bool, typer.Option("--no-save", help="Write nothing.")]
-ALGORITHM_NAMES = "pp, ipp, dvp, m-admm, r-admm, gradient, one-shot, centralised, non-private"
 
 
 class InterruptedRunError(PpadmmError):
     """The user pressed Ctrl-C."""
 
     exit_code = 130
-
-
-def completed(names: str) -> Callable[[str], list[str]]:
-    """Return what a shell is told when it asks to complete one of `names`."""
-    return lambda incomplete: [name for name in names.split(", ") if name.startswith(incomplete)]
 
 
 def counts(name: str, text: str) -> tuple[int, ...]:
@@ -116,38 +57,6 @@ def booking_of(ledger: Path | None, dataset: str | None, resume: bool) -> "Ledge
     if dataset is not None or resume:
         raise InputError("--dataset and --resume say how to use a ledger; give --ledger, too.")
     return None
-
-
-def sweep_runner(engine: str, jobs: int | None, address: str | None) -> "Runner | None":
-    """Return what runs cells, None for processes of this machine; all is checked here."""
-    from functools import partial
-
-    from ppadmm import checks
-    from ppadmm.engines.ray import tasks
-
-    checks.one_of("engine", engine, ("pool", "ray"))
-    if jobs is not None:
-        checks.count("jobs", jobs)
-    if engine == "pool":
-        no_address(address)
-        return None
-    tasks.imported(local=address is None)
-    return partial(tasks.run, address=address, jobs=jobs)
-
-
-def no_address(address: str | None) -> None:
-    """Refuse the address of a cluster that would not be used."""
-    if address is not None:
-        raise InputError(f"--ray-address {address} needs --engine ray.")
-
-
-def size(name: str, text: str) -> int:
-    """Read a number of bytes such as 512MB, 2GB, 64MiB or 1000000."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(I?)B?", text.strip().upper())
-    if found is None:
-        raise InputError(f"Expected {name} such as 512MB or 2GB, got {text!r}.")
-    number, prefix, binary = found.groups()
-    return int(float(number) * (1024 if binary else 1000) ** " KMGT".index(prefix or " "))
 
 
 def kept_by(booking: "LedgerOptions | None") -> str:

@@ -5,86 +5,64 @@ from typing import Annotated
 
 import typer
 
+from ppadmm.cli import names, options
 from ppadmm.cli.app import app
-from ppadmm.cli.common import (
-    ALGORITHM_NAMES,
-    Jobs,
-    Json,
-    RayAddress,
-    SweepEngine,
-    agents_or_column,
-    interruptible,
-    numbers,
-    show,
-    sweep_progress,
-    sweep_runner,
-)
+from ppadmm.cli.common import agents_or_column, interruptible, numbers, show, sweep_progress
 
 
-@app.command()
+@app.command(cls=names.NamingCommand)
 def compare(
-    data: Annotated[
-        str, typer.Argument(metavar="[DATA]", help="As for ppadmm train [synthetic].")
-    ] = "synthetic",
+    data: options.Data = "synthetic",
     algorithms: Annotated[
-        str, typer.Option(metavar="NAMES", help=f"Comma-separated: {ALGORITHM_NAMES}, or all.")
+        str, typer.Option(metavar="NAMES", help="Comma-separated: {algorithms}, or all.")
     ] = "all",
-    epsilons: Annotated[
-        str, typer.Option(metavar="ε,ε,…", help="Budgets, comma-separated.")
-    ] = "0.5,1,2",
-    seeds: Annotated[int, typer.Option(metavar="K", help="Noise seeds.")] = 5,
-    splits: Annotated[
-        int, typer.Option(metavar="S", help="Splits of the records to deal the seeds over.")
-    ] = 5,
-    delta: Annotated[float, typer.Option(metavar="δ", help="δ of every budget.")] = 1e-4,
-    label: Annotated[str | None, typer.Option(metavar="NAME", help="As for train.")] = None,
-    data_dir: Annotated[str | None, typer.Option(metavar="DIR", help="As for train.")] = None,
-    agents: Annotated[int | None, typer.Option(metavar="N", help="Number of agents [5].")] = None,
-    partition: Annotated[str, typer.Option(metavar="HOW", help="As for train.")] = "even",
-    graph: Annotated[str, typer.Option(metavar="KIND", help="As for train.")] = "erdos-renyi",
-    loss: Annotated[str, typer.Option(metavar="NAME", help="As for train.")] = "logistic",
-    multiclass: Annotated[str, typer.Option(metavar="NAME", help="As for train.")] = "auto",
-    calibration: Annotated[str, typer.Option(metavar="NAME", help="proven or paper.")] = "proven",
-    rounds: Annotated[int | None, typer.Option(metavar="T", help="As for train.")] = None,
-    eta: Annotated[float | None, typer.Option(metavar="η", help="As for train.")] = None,
-    beta: Annotated[float | None, typer.Option(metavar="β", help="As for train.")] = None,
-    jobs: Jobs = None,
-    engine: SweepEngine = "pool",
-    ray_address: RayAddress = None,
+    epsilons: Annotated[str, options.epsilons("Budgets, comma-separated.")] = "0.5,1,2",
+    seeds: options.Seeds = 5,
+    splits: options.Splits = 5,
+    delta: options.Delta = 1e-4,
+    label: options.Label = None,
+    data_dir: options.DataDir = None,
+    agents: options.Agents = None,
+    partition: options.Partition = None,
+    graph: options.Graph = None,
+    loss: options.Loss = None,
+    multiclass: options.Multiclass = None,
+    calibration: options.Calibration = None,
+    rounds: options.Rounds = None,
+    eta: options.Eta = None,
+    beta: options.Beta = None,
+    jobs: options.Jobs = None,
+    engine: options.SweepEngine = "pool",
+    ray_address: options.RayAddress = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR", help="Folder for finished cells; one that exists is continued."
-        ),
+        options.out("DIR", "Folder for finished cells; one that exists is continued."),
     ] = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Simulate several algorithms at the same total budget and print a table.
 
     Example: ppadmm compare adult --algorithms pp,ipp,gradient --epsilons 0.5,1,2 --seeds 20
     """
-    from ppadmm.algorithms import ALGORITHMS
-    from ppadmm.studies.compare import Grid
+    from ppadmm.engines.ray.choice import cells_runner
+    from ppadmm.studies.compare import SIMULATION, Grid
     from ppadmm.studies.compare import compare as run
     from ppadmm.studies.compare_text import comparison
 
     agents_or_column(agents, partition)
-    names = tuple(ALGORITHMS) if algorithms == "all" else tuple(algorithms.split(","))
-    runner = sweep_runner(engine, jobs, ray_address)
+    runner = cells_runner(engine, jobs, ray_address)
     kept = f"finished cells are kept in {str(out)!r}" if out else "nothing was written"
     with interruptible(kept):
-        grid = Grid(
-            data=data, algorithms=names, epsilons=numbers("epsilons", epsilons), delta=delta,
-            seeds=seeds, splits=splits, agents=5 if agents is None else agents, partition=partition,
-            graph=graph, loss=loss, label=label,
-            data_dir=data_dir, calibration=calibration, rounds=rounds, eta=eta, beta=beta,
-            multiclass=multiclass,
+        grid = Grid.of(
+            data=data, algorithms=algorithms, epsilons=numbers("epsilons", epsilons), delta=delta,
+            seeds=seeds, splits=splits, agents=agents, partition=partition, graph=graph, loss=loss,
+            label=label, data_dir=data_dir, calibration=calibration, rounds=rounds, eta=eta,
+            beta=beta, multiclass=multiclass,
         )  # fmt: skip
         with sweep_progress(hidden=as_json) as report:
             rows = run(grid, report, out, jobs or 1, runner)
-    why = "a comparison is a simulation with known seeds"
     if as_json:
         figures = [row.to_dict() for row in rows]
-        show({"private": False, "not_private_because": [why], "rows": figures})
+        show({"private": False, "not_private_because": [SIMULATION], "rows": figures})
     else:
-        show(f"{comparison(rows)}\n\nNOT PRIVATE: {why}.")
+        show(f"{comparison(rows)}\n\nNOT PRIVATE: {SIMULATION}.")

@@ -1,20 +1,16 @@
 """`ppadmm doctor`: whether this machine is fit to train on."""
 
-from typing import Annotated
-
 import typer
 
+from ppadmm.cli import options
 from ppadmm.cli.app import app
-from ppadmm.cli.common import Json, show
+from ppadmm.cli.common import show
 
 
 @app.command()
 def doctor(
-    data_dir: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="Folder of the named data sets [$PPADMM_DATA]."),
-    ] = None,
-    as_json: Json = False,
+    data_dir: options.DataDir = None,
+    as_json: options.Json = False,
 ) -> None:
     """Say what is installed and found, and test the secure noise. Reads no records.
 

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
+from ppadmm.cli import options
 from ppadmm.cli.app import app
-from ppadmm.cli.common import Json, completed, show
+from ppadmm.cli.common import show
 
 ledger_app = typer.Typer(
     name="ledger",
@@ -23,7 +24,7 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger.")]
 def new(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The new ledger.")],
     owner: Annotated[str, typer.Option(metavar="NAME", help="Who owns the records.")],
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Make a new, empty ledger.
 
@@ -41,8 +42,8 @@ def new(
 def grant(
     file: File,
     dataset: Annotated[str, typer.Argument(metavar="NAME", help="What the data set is called.")],
-    epsilon: Annotated[float, typer.Option(metavar="ε", help="For all runs together.")],
-    delta: Annotated[float, typer.Option(metavar="δ", help="Its δ.")] = 1e-6,
+    epsilon: Annotated[float, options.epsilon("For all runs together.")],
+    delta: options.Delta = 1e-6,
     by: Annotated[str, typer.Option(metavar="NAME", help="Who grants it [the user].")] = "",
     note: Annotated[str, typer.Option(metavar="TEXT", help="Why, or where it is written.")] = "",
     rule: Annotated[
@@ -55,13 +56,11 @@ def grant(
     ] = "adaptive",
     adjacency: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            help="What is protected: replace-one or zero-out; runs of the other are refused.",
-            autocompletion=completed("replace-one, zero-out"),
+        options.adjacency(
+            "What is protected: replace-one or zero-out; runs of the other are refused."
         ),
     ] = "replace-one",
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Grant a data set a budget: what all runs on it, ever, may cost together.
 
@@ -88,7 +87,7 @@ def grant(
 
 
 @ledger_app.command(name="show")
-def show_ledger(file: File, as_json: Json = False) -> None:
+def show_ledger(file: File, as_json: options.Json = False) -> None:
     """Show budgets, runs and what they cost; checks the whole ledger first.
 
     Example: ppadmm ledger show hospital.ledger
@@ -111,7 +110,7 @@ def verify_ledger(
     certificate: Annotated[
         Path | None, typer.Option(metavar="CERT", help="A certificate whose head must be there.")
     ] = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Check every entry, every hash and the bytes of every release; name the first that is bad.
 
@@ -119,15 +118,10 @@ def verify_ledger(
 
     Example: ppadmm ledger verify hospital.ledger --certificate runs/first/certificate.json
     """
-    from ppadmm.ledger.chain import read_rows, verify
+    from ppadmm.runs.certificates import verify_book
 
-    rows = read_rows(file)
-    heads: list[str | None] = [head] if head else []
-    if certificate is not None:
-        heads.append(_head_in(certificate))
-    for each in heads or [None]:
-        books, last = verify(rows, each)
-    known = bool(heads)
+    books, last = verify_book(file, head, certificate)
+    known = bool(head) or certificate is not None
     if as_json:
         show({"ledger": books.ledger, "owner": books.owner, "entries": last.count,
               "head": last.hash, "end_checked": known})  # fmt: skip
@@ -144,7 +138,7 @@ def abandon(
     file: File,
     run: Annotated[str, typer.Argument(metavar="RUN", help="An unfinished run.")],
     note: Annotated[str, typer.Option(metavar="TEXT", help="Why.")] = "",
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """End a run that will not be resumed. What it reserved stays spent if it charged anything.
 
@@ -159,13 +153,3 @@ def abandon(
             show({"run": run, "outcome": "abandoned", "given_back": back})
             return
         show(f"Run {run}: abandoned; " + ("given back." if back else "its cost stays spent."))
-
-
-def _head_in(certificate: Path) -> str:
-    from ppadmm.errors import CertificateError
-    from ppadmm.statements.certificate import read_certificate
-
-    ledger = read_certificate(certificate.read_bytes())["statement"]["booked"]
-    if ledger is None:
-        raise CertificateError(f"The certificate {str(certificate)!r} names no ledger.")
-    return str(ledger["head"])

@@ -1,13 +1,15 @@
 """`ppadmm peer`: a site of a run over a network. Here: keys, requests, certificates."""
 
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ppadmm.cli import options
 from ppadmm.cli.app import app
-from ppadmm.cli.common import Json, interruptible, show
+from ppadmm.cli.common import interruptible, show
 from ppadmm.cli.passphrases import Passphrase, PassphraseFile, new_passphrase
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ app.add_typer(group)
 
 PeerPath = Annotated[Path, typer.Argument(metavar="PEER.toml", help="The site's settings.")]
 Folder = Annotated[Path, typer.Option("--ca", metavar="DIR", help="Folder of the authority.")]
+Days = Annotated[int, typer.Option(metavar="DAYS", help="How long it is valid.")]
 Fingerprint = Annotated[
     str | None,
     typer.Option(metavar="HEX", help="The fingerprint you were told; otherwise you are asked."),
@@ -49,7 +52,7 @@ def new(
     ] = None,
     passphrase: Passphrase = False,
     passphrase_file: PassphraseFile = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Make a folder for a site: a commented peer.toml and two private keys that stay in it.
 
@@ -58,17 +61,11 @@ def new(
 
     Example: ppadmm peer new hospital-a --agent 0 --endpoint hospital-a.example.org:7447
     """
-    from ppadmm.files import write_new
-    from ppadmm.peers.pki.enrolment import Keys
-    from ppadmm.peers.settings import template
+    from ppadmm.peers.enrolling import new_site
 
-    text = template(name, agent, endpoint)
-    place = folder or Path(name)
-    keys = Keys(place / "keys")
-    file = place / "peer.toml"
-    refuse_existing(file)
-    keys.make(new_passphrase(keys.signing, passphrase, passphrase_file))
-    write_new(file, text.encode())
+    secret = partial(new_passphrase, ask=passphrase, file=passphrase_file)
+    site = new_site(name, agent, endpoint, folder, secret)
+    file, keys = site.folder / "peer.toml", site.keys
     if as_json:
         public = keys.public_signing_key()
         show({"file": str(file), "keys": str(keys.folder), "public_signing_key": public})
@@ -82,10 +79,8 @@ def new(
 @group.command()
 def request(
     file: PeerPath,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="New file [NAME.request.pem].")
-    ] = None,
-    as_json: Json = False,
+    out: Annotated[Path | None, options.out("FILE", "New file [NAME.request.pem].")] = None,
+    as_json: options.Json = False,
 ) -> None:
     """Write a request for a certificate, to be mailed to the authority; it holds no secret.
 
@@ -113,17 +108,16 @@ def approve(
     file: Annotated[Path, typer.Argument(metavar="REQUEST", help="What a site sent.")],
     ca: Folder = Path("ca"),
     fingerprint: Fingerprint = None,
-    days: Annotated[int, typer.Option(metavar="DAYS", help="How long it is valid.")] = 365,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="New file [NAME.reply.pem].")
-    ] = None,
-    as_json: Json = False,
+    days: Days = 365,
+    out: Annotated[Path | None, options.out("FILE", "New file [NAME.reply.pem].")] = None,
+    as_json: options.Json = False,
 ) -> None:
     """Issue a certificate for a request, once its fingerprint was compared with the sender.
 
     Example: ppadmm peer approve hospital-a.request.pem --ca ca
     """
     from ppadmm.files import write_new
+    from ppadmm.peers.enrolling import require_absent
     from ppadmm.peers.pki import certificates, enrolment
     from ppadmm.peers.pki.authority import Authority
     from ppadmm.peers.pki.names import agent_name
@@ -131,7 +125,7 @@ def approve(
     asked = enrolment.read_request(file)
     name = certificates.common_name(asked)
     place = out or Path(f"{agent_name(name)}.reply.pem")
-    refuse_existing(place)
+    require_absent(place)
     _require_told(as_json, fingerprint)
     if not as_json:
         show(f"Name:        {name}")
@@ -158,7 +152,7 @@ def join(
         typer.Option(metavar="FILE", help="Your organisation's own authority [in the reply]."),
     ] = None,
     fingerprint: Fingerprint = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Check the certificate that came back and put it in its place.
 
@@ -190,8 +184,8 @@ def join(
 def new_authority(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The project's name.")],
     folder: Annotated[Path, typer.Option(metavar="DIR", help="New folder.")] = Path("ca"),
-    days: Annotated[int, typer.Option(metavar="DAYS", help="How long it is valid.")] = 3650,
-    as_json: Json = False,
+    days: Days = 3650,
+    as_json: options.Json = False,
 ) -> None:
     """Make an authority for one project. Whoever has its key decides who may take part.
 
@@ -217,7 +211,7 @@ def revoke(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name in the certificate.")],
     folder: Folder = Path("ca"),
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the others.")] = "",
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Revoke a name for good and sign the list anew; send the list to every site.
 
@@ -268,14 +262,6 @@ def _compare(
 def quoted(path: Path) -> str:
     """Return a path as a shell takes it."""
     return shlex.quote(str(path))
-
-
-def refuse_existing(path: Path) -> None:
-    """Refuse to write over a file."""
-    from ppadmm.errors import InputError
-
-    if path.exists():
-        raise InputError(f"{str(path)!r} exists already and is not overwritten; choose another.")
 
 
 def _day(certificate: "x509.Certificate") -> str:

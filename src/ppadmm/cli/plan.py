@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
+from ppadmm.cli import names, options
 from ppadmm.cli.app import app
-from ppadmm.cli.common import Json, counts, interruptible, numbers, progress, show
-from ppadmm.errors import InputError
+from ppadmm.cli.common import counts, interruptible, numbers, progress, show
 
 
-@app.command()
+@app.command(cls=names.NamingCommand)
 def plan(
     records: Annotated[
         int | None, typer.Option(metavar="n", help="Training records of every agent.")
@@ -22,23 +22,22 @@ def plan(
         int | None,
         typer.Option(metavar="d", help="Features, the intercept included [the public records']."),
     ] = None,
-    agents: Annotated[int | None, typer.Option(metavar="N", help="Number of agents [5].")] = None,
-    graph: Annotated[str, typer.Option(metavar="KIND", help="As for train.")] = "erdos-renyi",
-    epsilon: Annotated[float, typer.Option(metavar="ε", help="Budget of the run.")] = 1.0,
-    delta: Annotated[float, typer.Option(metavar="δ", help="δ of the budget.")] = 1e-6,
+    agents: options.Agents = None,
+    graph: options.Graph = None,
+    epsilon: Annotated[float, options.epsilon("Budget of the run.")] = 1.0,
+    delta: options.Delta = 1e-6,
     error: Annotated[
         float | None,
         typer.Option(metavar="α", help="Find the smallest ε with this median test error."),
     ] = None,
     epsilons: Annotated[
-        str | None,
-        typer.Option(metavar="ε,ε,…", help="Budgets of the curve [1/8 to 4 times ε]."),
+        str | None, options.epsilons("Budgets of the curve [1/8 to 4 times ε].")
     ] = None,
     algorithm: Annotated[
-        str, typer.Option(metavar="NAME", help="pp, ipp, gradient, one-shot or centralised.")
-    ] = "pp",
+        str | None, options.algorithm("{planned} [pp].", listed="{planned}")
+    ] = None,
     classes: Annotated[int | None, typer.Option(metavar="K", help="Classes [2].")] = None,
-    loss: Annotated[str, typer.Option(metavar="NAME", help="As for train.")] = "logistic",
+    loss: options.Loss = None,
     nonprivate_error: Annotated[
         float | None,
         typer.Option(metavar="e", help="Test error of a model without privacy on similar data."),
@@ -65,13 +64,11 @@ def plan(
     label: Annotated[
         str | None, typer.Option(metavar="NAME", help="Label column of the public records.")
     ] = None,
-    data_dir: Annotated[str | None, typer.Option(metavar="DIR", help="As for train.")] = None,
-    adjacency: Annotated[
-        str, typer.Option(metavar="NAME", help="replace-one or zero-out.")
-    ] = "replace-one",
-    rounds: Annotated[int | None, typer.Option(metavar="T", help="As for train.")] = None,
-    eta: Annotated[float | None, typer.Option(metavar="η", help="As for train.")] = None,
-    beta: Annotated[float | None, typer.Option(metavar="β", help="As for train.")] = None,
+    data_dir: options.DataDir = None,
+    adjacency: options.Adjacency = None,
+    rounds: options.Rounds = None,
+    eta: options.Eta = None,
+    beta: options.Beta = None,
     seeds: Annotated[
         int, typer.Option(metavar="K", help="Simulated runs, dealt over the populations.")
     ] = 12,
@@ -80,9 +77,9 @@ def plan(
         bool, typer.Option(help="Simulate what would help most; quicker without.")
     ] = True,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="New folder for plan.json and plan.html.")
+        Path | None, options.out("DIR", "New folder for plan.json and plan.html.")
     ] = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Forecast noise, rounds, messages and test error of a run, and what would help most.
 
@@ -94,16 +91,14 @@ def plan(
     from ppadmm.planning.page import plan_text, write_plan
     from ppadmm.planning.plan import plan as run
     from ppadmm.planning.specification import PlanSpec
+    from ppadmm.runs.folder import require_new
 
-    if (records is None) == (records_per_agent is None):
-        raise InputError(
-            "How many training records has an agent? Give --records, or --records-per-agent."
-        )
-    each = (records,) if records is not None else counts("records", str(records_per_agent))
-    if out is not None and out.exists():
-        raise InputError(f"{str(out)!r} exists already; choose another --out or remove it.")
-    spec = PlanSpec(
-        records=each, features=features, agents=agents or _many(each), graph=graph,
+    if out is not None:
+        require_new(out)
+    spec = PlanSpec.of(
+        records,
+        None if records_per_agent is None else counts("records", records_per_agent),
+        features=features, agents=agents, graph=graph,
         epsilon=epsilon, delta=delta, error=error, algorithm=algorithm, classes=classes,
         epsilons=None if epsilons is None else numbers("epsilons", epsilons), loss=loss,
         nonprivate_error=nonprivate_error, majority_error=majority_error, like=like,
@@ -118,8 +113,3 @@ def plan(
         show(found.to_dict())
     else:
         show(plan_text(found) + ("" if page is None else f"\n\nPlan: {page}"))
-
-
-def _many(records: tuple[int, ...]) -> int:
-    """Return as many agents as there are numbers of records, or five."""
-    return len(records) if len(records) > 1 else 5

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
+from ppadmm.cli import options
 from ppadmm.cli.app import app
-from ppadmm.cli.common import Json, interruptible, show
+from ppadmm.cli.common import interruptible, show
 
 
 @app.command()
@@ -22,11 +23,9 @@ def report(
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="New file [RUN/report.html, with --public RUN/report-public.html]."
-        ),
+        options.out("FILE", "New file [RUN/report.html, with --public RUN/report-public.html]."),
     ] = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Write one self-contained HTML file about a finished run and print its path.
 

@@ -5,75 +5,43 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ppadmm.cli import names, options
 from ppadmm.cli.app import app
 from ppadmm.cli.common import (
-    ALGORITHM_NAMES,
-    Json,
-    LedgerFile,
-    LedgerName,
-    NoSave,
-    RayAddress,
-    Resume,
     agents_or_column,
     booking_of,
-    completed,
     counts,
     interruptible,
     is_saved,
     kept_by,
     kept_for,
-    no_address,
     numbers,
     progress,
     show,
-    size,
 )
-from ppadmm.errors import InputError, UnfinishedError
+from ppadmm.errors import UnfinishedError
 
 if TYPE_CHECKING:
     from ppadmm.algorithms.settings import Speaking
-    from ppadmm.runs.run import Engine
 
 
-@app.command()
+@app.command(cls=names.NamingCommand)
 def train(
     data: Annotated[
         str,
         typer.Argument(
             metavar="DATA",
             show_default=False,
-            autocompletion=completed("synthetic, adult, adult-onehot, us, brazil"),
+            autocompletion=names.completed("{data}"),
             help="synthetic (made-up records, no file needed), adult, adult-onehot, us, brazil, "
             "a CSV or Parquet file, or a folder of Parquet files, which is streamed [synthetic].",
         ),
     ] = "synthetic",
-    label: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The label column of a file.")
-    ] = None,
-    schema: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="TOML file with the public bounds, categories and classes of a file. Without it "
-            "they are read off the records and the run is NOT private.",
-        ),
-    ] = None,
-    data_dir: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="Folder of the named data sets [$PPADMM_DATA]."),
-    ] = None,
-    agents: Annotated[
-        int | None, typer.Option(metavar="N", help="Agents that share the records [5].")
-    ] = None,
-    partition: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOW",
-            help="Who holds which record: even, column:NAME (an agent for each value of a "
-            "column), files (an agent for each file of a folder), or dirichlet:ALPHA (skewed "
-            "labels, a simulation, NOT private) [even].",
-        ),
-    ] = None,
+    label: options.Label = None,
+    schema: options.Schema = None,
+    data_dir: options.DataDir = None,
+    agents: options.Agents = None,
+    partition: options.Partition = None,
     memory: Annotated[
         str | None,
         typer.Option(
@@ -82,45 +50,15 @@ def train(
             "[512MB].",
         ),
     ] = None,
-    graph: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KIND",
-            autocompletion=completed("complete, ring, star, grid, erdos-renyi, small-world"),
-            help="Who talks to whom: complete, ring, star, grid, erdos-renyi, small-world, or a "
-            "file with one edge 'i j' per line, agents from 0 [erdos-renyi].",
-        ),
-    ] = None,
-    algorithm: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            autocompletion=completed(ALGORITHM_NAMES),
-            help=f"{ALGORITHM_NAMES} [pp].",
-        ),
-    ] = None,
-    loss: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            autocompletion=completed("logistic, huber-hinge"),
-            help="logistic or huber-hinge [logistic].",
-        ),
-    ] = None,
-    multiclass: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Three or more classes: multinomial (logistic only) or one-vs-rest [auto].",
-        ),
-    ] = None,
+    graph: options.Graph = None,
+    algorithm: options.Algorithm = None,
+    loss: options.Loss = None,
+    multiclass: options.Multiclass = None,
     epsilon: Annotated[
-        float | None,
-        typer.Option(metavar="ε", help="Privacy budget of every agent, all rounds together [1]."),
+        float | None, options.epsilon("Privacy budget of every agent, all rounds together [1].")
     ] = None,
     epsilons: Annotated[
-        str | None,
-        typer.Option(metavar="ε,ε,…", help="A budget for each agent, in place of --epsilon."),
+        str | None, options.epsilons("A budget for each agent, in place of --epsilon.")
     ] = None,
     records: Annotated[
         str | None,
@@ -130,40 +68,20 @@ def train(
         ),
     ] = None,
     delta: Annotated[
-        float | None,
-        typer.Option(metavar="δ", help="Its δ; choose it well below 1/records [1e-6]."),
+        float | None, options.delta("Its δ; choose it well below 1/records [1e-6].")
     ] = None,
-    rounds: Annotated[
-        int | None, typer.Option(metavar="T", help="Rounds [chosen from public sizes].")
-    ] = None,
-    eta: Annotated[
-        float | None,
-        typer.Option(metavar="η", help="Penalty of ADMM [chosen from public sizes]."),
-    ] = None,
-    regularisation: Annotated[
-        float | None, typer.Option(metavar="λ", help="Weight of ½‖θ‖² [0].")
-    ] = None,
-    beta: Annotated[
-        float | None,
-        typer.Option(
-            metavar="β",
-            help="Gradient norm that local solves reach [1e-8], or more where rounding needs it.",
-        ),
-    ] = None,
-    calibration: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="proven, or paper (a claim, NOT private) [proven]."),
-    ] = None,
-    adjacency: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="replace-one or zero-out [replace-one]."),
-    ] = None,
+    rounds: options.Rounds = None,
+    eta: options.Eta = None,
+    regularisation: options.Regularisation = None,
+    beta: options.Beta = None,
+    calibration: options.Calibration = None,
+    adjacency: options.Adjacency = None,
     solver: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            autocompletion=completed("auto, fixed-metric, newton, lbfgs"),
-            help="auto, fixed-metric, newton or lbfgs [auto].",
+            autocompletion=names.completed("{solvers}"),
+            help="{solvers} [auto].",
         ),
     ] = None,
     releases: Annotated[
@@ -189,10 +107,7 @@ def train(
         str | None,
         typer.Option(metavar="NAME", help="paper: the settings of the paper, NOT private."),
     ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(metavar="INT", help="Simulate: repeatable numbers, NOT private."),
-    ] = None,
+    seed: options.Seed = None,
     engine: Annotated[
         str,
         typer.Option(
@@ -201,7 +116,7 @@ def train(
             "pip install 'ppadmm[ray]').",
         ),
     ] = "local",
-    ray_address: RayAddress = None,
+    ray_address: options.RayAddress = None,
     checkpoints: Annotated[
         Path | None,
         typer.Option(
@@ -210,16 +125,16 @@ def train(
             "is taken up from [temporary files of this machine].",
         ),
     ] = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="New folder for report.html, result.json, model.json, statement.txt and "
+        options.out(
+            "DIR",
+            "New folder for report.html, result.json, model.json, statement.txt and "
             "releases.npz [runs/<date>-<time>-<algorithm>-<data>; with --json none].",
         ),
     ] = None,
-    no_save: NoSave = False,
+    no_save: options.NoSave = False,
     mlflow: Annotated[
         str | None,
         typer.Option(
@@ -228,9 +143,9 @@ def train(
             "pip install 'ppadmm[mlflow]'.",
         ),
     ] = None,
-    ledger: LedgerFile = None,
-    dataset: LedgerName = None,
-    resume: Resume = False,
+    ledger: options.LedgerFile = None,
+    dataset: options.LedgerName = None,
+    resume: options.Resume = False,
 ) -> None:
     """Train one classifier over several agents, all in this process or on one cluster.
 
@@ -242,8 +157,10 @@ def train(
 
     Example: ppadmm train patients.csv --schema patients.toml --epsilon 2 --out runs/first
     """
+    from ppadmm.checks import byte_size
+    from ppadmm.engines.ray.choice import agents_engine
     from ppadmm.integrations.mlflow import MLflowCallback
-    from ppadmm.runs.folder import new_folder, require_new, write_run
+    from ppadmm.runs.folder import require_writable, write_run
     from ppadmm.runs.run import train as run
     from ppadmm.runs.specification import RunSpec
     from ppadmm.runs.text import summary
@@ -264,16 +181,15 @@ def train(
         each = {
             "epsilons": None if epsilons is None else numbers("epsilons", epsilons),
             "records": None if records is None else counts("records", records),
-            "memory": None if memory is None else size("memory", memory),
+            "memory": None if memory is None else byte_size("memory", memory),
         }
         spec = RunSpec.of(preset, speaking=_speaking(tested), **given, **each)
-        placed = _engine(engine, ray_address, checkpoints)
+        placed = agents_engine(engine, ray_address, checkpoints)
         save = is_saved(out, no_save, as_json)
+        require_writable(spec, out, save)
         track = None if mlflow is None else MLflowCallback(mlflow)
         if track is not None:
             track.ready()
-        if save:
-            require_new(out or new_folder(spec))
         with progress(hidden=as_json) as report:
             result = run(spec, report, booking=booking, engine=placed)
         folder, unfinished = None, None
@@ -289,26 +205,6 @@ def train(
         track(result)
     if unfinished is not None:
         raise unfinished
-
-
-def _engine(name: str, address: str | None, checkpoints: Path | None) -> "Engine | None":
-    """Return what runs the agents, None for this process; all is checked here."""
-    from functools import partial
-
-    from ppadmm import checks
-    from ppadmm.engines.ray import actors, tasks
-
-    if checks.one_of("engine", name, ("local", "ray")) == "local":
-        no_address(address)
-        if checkpoints is not None:
-            raise InputError(f"--checkpoints {str(checkpoints)!r} needs --engine ray.")
-        return None
-    tasks.imported(local=address is None)
-    if address is not None and checkpoints is None:
-        raise InputError(
-            f"With --ray-address {address} give --checkpoints, a folder that all nodes share."
-        )
-    return partial(actors.run, address=address, checkpoints=checkpoints)
 
 
 def _speaking(given: dict[str, Any]) -> "Speaking | None":

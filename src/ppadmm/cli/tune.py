@@ -5,13 +5,9 @@ from typing import Annotated
 
 import typer
 
+from ppadmm.cli import names, options
 from ppadmm.cli.app import app
 from ppadmm.cli.common import (
-    Json,
-    LedgerFile,
-    LedgerName,
-    NoSave,
-    Resume,
     booking_of,
     interruptible,
     is_saved,
@@ -24,11 +20,9 @@ from ppadmm.cli.common import (
 from ppadmm.errors import UnfinishedError
 
 
-@app.command()
+@app.command(cls=names.NamingCommand)
 def tune(
-    data: Annotated[
-        str, typer.Argument(metavar="[DATA]", help="As for ppadmm train [synthetic].")
-    ] = "synthetic",
+    data: options.Data = "synthetic",
     etas: Annotated[
         str | None, typer.Option(metavar="η,η,…", help="Penalties to choose from.")
     ] = None,
@@ -43,33 +37,29 @@ def tune(
             "only the best leaves: with --algorithm centralised).",
         ),
     ] = "split",
-    algorithm: Annotated[str, typer.Option(metavar="NAME", help="As for train.")] = "pp",
-    epsilon: Annotated[
-        float, typer.Option(metavar="ε", help="Budget of the whole search and its result.")
-    ] = 1.0,
-    delta: Annotated[float, typer.Option(metavar="δ", help="Its δ.")] = 1e-6,
-    label: Annotated[str | None, typer.Option(metavar="NAME", help="As for train.")] = None,
-    schema: Annotated[str | None, typer.Option(metavar="FILE", help="As for train.")] = None,
-    data_dir: Annotated[str | None, typer.Option(metavar="DIR", help="As for train.")] = None,
-    agents: Annotated[int, typer.Option(metavar="N", help="As for train.")] = 5,
-    graph: Annotated[str, typer.Option(metavar="KIND", help="As for train.")] = "erdos-renyi",
-    rounds: Annotated[int | None, typer.Option(metavar="T", help="As for train.")] = None,
-    seed: Annotated[
-        int | None, typer.Option(metavar="INT", help="Simulate: repeatable, NOT private.")
-    ] = None,
-    as_json: Json = False,
+    algorithm: options.Algorithm = None,
+    epsilon: Annotated[float, options.epsilon("Budget of the whole search and its result.")] = 1.0,
+    delta: options.Delta = 1e-6,
+    label: options.Label = None,
+    schema: options.Schema = None,
+    data_dir: options.DataDir = None,
+    agents: options.Agents = None,
+    graph: options.Graph = None,
+    rounds: options.Rounds = None,
+    seed: options.Seed = None,
+    as_json: options.Json = False,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="New folder for the chosen run and tune.json, what was tried "
+        options.out(
+            "DIR",
+            "New folder for the chosen run and tune.json, what was tried "
             "[runs/<date>-<time>-<algorithm>-<data>; with --json none].",
         ),
     ] = None,
-    no_save: NoSave = False,
-    ledger: LedgerFile = None,
-    dataset: LedgerName = None,
-    resume: Resume = False,
+    no_save: options.NoSave = False,
+    ledger: options.LedgerFile = None,
+    dataset: options.LedgerName = None,
+    resume: options.Resume = False,
 ) -> None:
     """Choose η or λ on the private records: all runs and their scores fit into one budget.
 

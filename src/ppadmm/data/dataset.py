@@ -13,10 +13,24 @@ from ppadmm.records import HoldsRecords
 
 @dataclass(frozen=True)
 class Dataset(HoldsRecords):
-    """Encoded records X (n, d), ‖xᵢ‖ ≤ 1, labels y (n,), and how they came to be.
+    """Encoded records and how they came to be. It prints its shapes and refuses to be pickled.
 
-    `train_records` of the n are for training and the rest for testing; `table` holds the records
-    before encoding, `origin` says which file they were read from.
+    Parameters
+    ----------
+    name : str
+        What the data are called in results.
+    X : array or CSR matrix (n, d)
+        Encoded records, ‖xᵢ‖ ≤ 1.
+    y : array (n,)
+        −1 and +1 for two classes, 0 … K−1 for more.
+    schema : Schema
+        What encoded them.
+    train_records : int
+        How many of the n are for training; the rest is for testing.
+    table : Arrow table, optional
+        The records before encoding.
+    origin : FileIdentity, optional
+        Which file they were read from.
     """
 
     name: str

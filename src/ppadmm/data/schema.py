@@ -193,8 +193,26 @@ class Schema:
     says that a person declared the bounds and categories to be public; where it is False they
     were read off the data, and no run that uses them is private.
 
-    `agents` lists columns that are no features, but whose public values may name the agents: the
-    hospital, state or year that a record belongs to.
+    Parameters
+    ----------
+    columns : tuple of Numeric or Categorical
+        The features; other columns of a table are ignored.
+    label : Label or Classes
+        The column to predict, with two classes or more.
+    missing : tuple of str
+        Cells that count as missing, in every column. They encode as zero.
+    confirmed : bool
+        Whether a person declared all of this to be public.
+    agents : tuple of Categorical
+        Columns that are no features, but whose public values may name the agents: the hospital,
+        state or year that a record belongs to.
+
+    Examples
+    --------
+    >>> schema = Schema((Numeric("age", 0, 100),), Label("ill", ("yes",), ("no",)))
+    >>> X, y = schema.encode({"age": [50, 75], "ill": ["no", "yes"]})
+    >>> X.shape, y.tolist(), schema.feature_names
+    ((2, 2), [-1.0, 1.0], ('age', 'intercept'))
     """
 
     columns: tuple[Column, ...]

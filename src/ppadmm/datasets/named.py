@@ -119,14 +119,36 @@ def load(
 ) -> Dataset:
     """Load a data set by name (see `NAMES`), a CSV or Parquet file by path, or a data frame.
 
-    A named set has a public schema. Its files are looked for in `data_dir`, else in the folder
-    that the environment variable PPADMM_DATA names. A file or a frame (pandas, polars, Arrow, a
-    dict of columns) needs a `label` column or a `schema` (or the path of its file); without one a
-    schema is drafted from the records, leaving out `drop`, and is not confirmed: nothing trained on
-    it is private.
+    Parameters
+    ----------
+    data : str, Path or frame
+        A name, a path, a pandas or polars frame, an Arrow table or a dict of columns.
+    label : str, optional
+        The column to predict, for a file or frame without a schema.
+    data_dir : str or Path, optional
+        Where the files of named sets are; else in the folder that PPADMM_DATA names.
+    schema : Schema, str or Path, optional
+        The schema, or the path of its file. Without one a schema is drafted from the records. It
+        is not confirmed: nothing trained on it is private. Named sets have a public one.
+    drop : collection of str
+        Columns that a draft leaves out.
+    holder : str, optional
+        The column that says which agent holds a record: no feature, unless a schema lists it.
 
-    `holder` names the column that says which agent holds a record: no feature, unless a schema
-    lists it.
+    Returns
+    -------
+    Dataset
+        Encoded records with their schema.
+
+    Raises
+    ------
+    DataError
+        A table, a schema or a record cannot be used; no cell is quoted.
+
+    Examples
+    --------
+    >>> load("synthetic")
+    <Dataset: X (48842, 41), y (48842,), table (48842, 13)>
     """
     schema = Schema.from_toml(schema) if isinstance(schema, str | Path) else schema
     if str(data) in SOURCES and isinstance(data, str | Path):

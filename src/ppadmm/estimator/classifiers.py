@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
@@ -23,7 +23,7 @@ from sklearn.utils.validation import (
 from ppadmm.accounting import Budget, Tally, accountant
 from ppadmm.accounting.interop import to_dp_event, without_sampler
 from ppadmm.accounting.protection import Protection
-from ppadmm.algorithms import recipe_named
+from ppadmm.algorithms import ALGORITHMS, recipe_named
 from ppadmm.arrays import Array
 from ppadmm.data import Schema
 from ppadmm.data.fingerprint import Fingerprint
@@ -33,14 +33,14 @@ from ppadmm.estimator.labels import classes_like, places, refuse_mixed
 from ppadmm.estimator.reuse_guard import REGISTER, Earlier, Fit, not_private_because, refuse_callers
 from ppadmm.estimator.splitting import deal, no_cell_quoted, refuse_missing, scene
 from ppadmm.problem.graphs import ALONE
+from ppadmm.runs.facts import facts_of
 from ppadmm.runs.hints import hints
 from ppadmm.runs.ledger_session import LedgerOptions, open_session
-from ppadmm.runs.run import EngineOutput, Prepared, execute, statement_of
+from ppadmm.runs.run import EngineOutput, Prepared, execute
 from ppadmm.runs.specification import RunSpec
 from ppadmm.statements.claims import Statement, rounded_up
+from ppadmm.statements.facts import statement_of
 
-ONE_PLACE = ("pp", "one-shot", "centralised")
-"""Algorithms that, for a single agent, mean objective perturbation of all records at once."""
 Seen: TypeAlias = tuple[Any, Callable[[], Fingerprint]]
 """Rows to know again in this process, and what a ledger knows the records by."""
 
@@ -60,47 +60,32 @@ class AgentModel:
     private: bool
 
 
+@dataclass(eq=False, repr=False)
 class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """What both classifiers share; see `PrivateLogisticRegression`."""
+    """What both classifiers share; see `PrivateLogisticRegression`.
+
+    scikit-learn reads the parameters off the constructor, which is made from these fields.
+    """
 
     _loss: ClassVar[str]
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        *,
-        algorithm: str = "pp",
-        n_agents: int = 5,
-        graph: str = "erdos-renyi",
-        bounds: Any = None,
-        schema: Schema | str | Path | None = None,
-        classes: Sequence[Any] | None = None,
-        rounds: int | None = None,
-        eta: float | None = None,
-        regularisation: float = 0.0,
-        adjacency: str = "replace-one",
-        ledger: str | Path | None = None,
-        dataset: str | None = None,
-        accept_composition: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.algorithm = algorithm
-        self.n_agents = n_agents
-        self.graph = graph
-        self.bounds = bounds
-        self.schema = schema
-        self.classes = classes
-        self.rounds = rounds
-        self.eta = eta
-        self.regularisation = regularisation
-        self.adjacency = adjacency
-        self.ledger = ledger
-        self.dataset = dataset
-        self.accept_composition = accept_composition
-        self.random_state = random_state
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    _: KW_ONLY
+    algorithm: str = "pp"
+    n_agents: int = 5
+    graph: str = "erdos-renyi"
+    bounds: Any = None
+    schema: Schema | str | Path | None = None
+    classes: Sequence[Any] | None = None
+    rounds: int | None = None
+    eta: float | None = None
+    regularisation: float = 0.0
+    adjacency: str = "replace-one"
+    ledger: str | Path | None = None
+    dataset: str | None = None
+    accept_composition: bool = False
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any, groups: Any = None) -> "_PrivateLinear":
         """Train on records X (n, features) with labels y (n,) and return itself.
@@ -163,13 +148,19 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.schema is None
         # Noise: the data sets of scikit-learn's checks are far too small for any ε of interest.
-        tags.classifier_tags.poor_score = self.algorithm != "non-private"
+        tags.classifier_tags.poor_score = not self._is_noiseless
         return tags
+
+    @property
+    def _is_noiseless(self) -> bool:
+        """Whether the algorithm draws nothing; one that there is not is refused by `fit`."""
+        recipe = ALGORITHMS.get(self.algorithm)
+        return recipe is not None and recipe.noiseless
 
     @property
     def _is_secret(self) -> bool:
         """Whether records meet secure noise: nobody said that this is a simulation."""
-        return self.random_state is None and self.algorithm != "non-private"
+        return self.random_state is None and not self._is_noiseless
 
     def _checked(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         refuse_missing("label", y)
@@ -226,13 +217,14 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _spec(self, agents: int) -> RunSpec:
         algorithm = self.algorithm
-        if agents == 1 and not recipe_named(algorithm).pooled:
-            if algorithm not in ONE_PLACE:
+        if agents == 1:
+            alone = recipe_named(algorithm).alone
+            if alone is None:
                 raise InputError(
                     f"The algorithm {algorithm!r} needs two agents or more, got 1; use 'pp', which "
                     "is centralised objective perturbation for one."
                 )
-            algorithm = "centralised"
+            algorithm = alone
         return RunSpec(
             data="records",
             agents=agents,
@@ -267,7 +259,7 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         reasons = (*prepared.not_private_because, *around)
         if reasons:
             played = self._play(prepared, records, reasons)
-            statement = statement_of(prepared, played)
+            statement = statement_of(facts_of(prepared, played))
             return played, replace(statement, private=False, not_private_because=reasons)
         prints, protection = REGISTER.prints(records[0]), Protection(self.adjacency)
         self._refuse_again(REGISTER.earlier(prints), protection, len(prints))
@@ -276,7 +268,7 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         earlier = REGISTER.enter(fit)
         # Another thread may have been faster: then nothing is shown.
         self._refuse_again(earlier, protection, len(prints))
-        statement = statement_of(prepared, played)
+        statement = statement_of(facts_of(prepared, played))
         note = _together([*earlier.fits, fit]) if earlier.fits else ()
         return played, replace(statement, caveats=(*note, *statement.caveats))
 

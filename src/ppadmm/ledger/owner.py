@@ -40,7 +40,22 @@ Reservations: TypeAlias = Sequence[tuple[int, Sequence[tuple[Charge, int]]]]
 
 
 class OwnerLedger(ChainFile):
-    """The ledger of one data owner."""
+    """The ledger of one data owner: grants, charges and releases in a hash chain on disk.
+
+    Make one with `create`, open one with `open`, and close it, as `with` does. `grant` sets what
+    all runs on a data set may cost together; runs are charged by `ppadmm.train(…, booking=…)`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from ppadmm.accounting import Budget
+    >>> with TemporaryDirectory() as folder:
+    ...     with OwnerLedger.create(Path(folder) / "site.ledger", "North Hospital") as ledger:
+    ...         ledger.grant("patients", Budget(2.0, 1e-6), by="officer")
+    ...         print(ledger.spent("patients"))
+    0.0
+    """
 
     # -- opening ------------------------------------------------------------------------------
 
@@ -96,9 +111,20 @@ class OwnerLedger(ChainFile):
     ) -> None:
         """Say what all runs on a data set may cost together; replaces an earlier grant.
 
-        `rule` is adaptive, or planned if all runs were fixed before the first
-        (`ppadmm.accounting.filters`). Runs of another `protection` are refused; once there is a
-        run, every later grant must have the same.
+        Parameters
+        ----------
+        dataset : str
+            The name that the records have in this ledger.
+        budget : Budget
+            ε and δ of everything that will ever be done with them.
+        by, note : str
+            Who decided, and why.
+        rule : str
+            adaptive, or planned if all runs were fixed before the first
+            (`ppadmm.accounting.filters`).
+        protection : Protection
+            Runs of another one are refused; once there is a run, every later grant must have the
+            same.
         """
         if not dataset.strip():
             raise InputError("Expected the name of a data set, got an empty one.")

@@ -5,16 +5,25 @@ import ssl
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from ppadmm import __version__
-from ppadmm.errors import ForeignError, PpadmmError
+from ppadmm import __version__, checks
+from ppadmm.accounting.protection import Protection
+from ppadmm.errors import ForeignError, InputError, PpadmmError
+from ppadmm.ledger.balance import cost, mixed, refusal
+from ppadmm.ledger.chain import read_rows, verify
 from ppadmm.peers import control
 from ppadmm.peers.agreement import Agreement
+from ppadmm.peers.agreement_file import load_signature
 from ppadmm.peers.control import ControlMessage
 from ppadmm.peers.link_settings import Credentials
+from ppadmm.peers.loading import KeyReader, load_participant
+from ppadmm.peers.pki.certificates import fingerprint, read_certificates
 from ppadmm.peers.pki.names import host_of
+from ppadmm.peers.settings import PeerFile
 from ppadmm.peers.transport import Transport
+from ppadmm.statements.keys import read_key
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -191,3 +200,122 @@ class Check:
             return
         for entry in note.differences(self.agreement):
             yield CheckResult(name, f"another agreement: {entry}; take the same file at both")
+
+
+# A site as a whole
+
+
+def check_site(
+    peer: PeerFile, seconds: float = 10.0, open_key: KeyReader = read_key
+) -> list[CheckResult]:
+    """Look at everything that a run needs, at this site and at its neighbours.
+
+    Parameters
+    ----------
+    peer : PeerFile
+        The site.
+    seconds : float
+        How long to listen for the neighbours, which must be checking or running, too.
+    open_key : callable
+        How its message key is read; one that is encrypted needs its passphrase.
+
+    Returns
+    -------
+    list of CheckResult
+        One for each thing that was looked at; those that are wrong have a `problem`. Links are
+        looked at only if certificate, keys and agreement hold.
+    """
+    checks.positive("seconds", seconds)
+    key = cache(partial(open_key, peer.keys.signing))
+    rows = [
+        looked_at(f"certificate and keys{_certified(peer)}", lambda: (peer.credentials(), key())),
+        looked_at("agreement", peer.terms),
+    ]
+    if any(row.problem for row in rows):
+        return rows
+    terms = peer.terms()
+    rows += [
+        looked_at("records, schema and this site's part",
+                  lambda: load_participant(peer, terms).risk),
+        looked_at("signature", lambda: _signature(peer, terms)),
+        looked_at("ledger", lambda: require_room(peer, terms)),
+        looked_at("revocations", lambda: peer.refuse_revoked(terms)),
+        looked_at("links", lambda: peer.seat(terms)),
+    ]  # fmt: skip
+    return rows if rows[-1].problem else [*rows, *_visit(peer, terms, key(), seconds)]
+
+
+def _visit(
+    peer: PeerFile, terms: Agreement, key: "Ed25519PrivateKey", seconds: float
+) -> list[CheckResult]:
+    from ppadmm.peers.zenoh.transport import ZenohTransport
+
+    try:
+        signature = _signature(peer, terms)
+    except InputError:
+        signature = None
+    why = partial(_no_link, peer, terms)
+    visit = Check(terms, peer.agent, key, ZenohTransport(peer.seat(terms)), signature, why)
+    try:
+        return visit(seconds)
+    except InputError as error:
+        return [CheckResult("port", str(error))]
+
+
+def _certified(peer: PeerFile) -> str:
+    """Return until when the certificate is valid and whose it is, if it can be read."""
+    try:
+        own, root = (
+            read_certificates(path)[0] for path in (peer.keys.certificate, peer.keys.authority)
+        )
+    except (InputError, OSError):
+        return ""
+    until = f"{own.not_valid_after_utc:%Y-%m-%d}"
+    return f" (until {until}; fingerprint of the authority {fingerprint(root)})"
+
+
+def _signature(peer: PeerFile, terms: Agreement) -> bytes:
+    return load_signature(peer.folder / peer.signature, terms, peer.agent)
+
+
+def require_room(peer: PeerFile, terms: Agreement) -> None:
+    """Refuse a ledger that does not hold, or that leaves no room for this run.
+
+    Parameters
+    ----------
+    peer : PeerFile
+        The site; `ledger` and `dataset` of its `peer.toml` are read, and nothing is charged.
+    terms : Agreement
+        The run. One that was begun already, or is not private, needs no room.
+    """
+    if not peer.ledger:
+        raise InputError("peer.toml names no ledger; make one with `ppadmm ledger new`")
+    books, name = verify(read_rows(peer.folder / peer.ledger))[0], peer.dataset
+    if not name:
+        return
+    if name not in books.grants:
+        raise InputError(f"no budget is granted for {name!r}; grant one with `ppadmm ledger grant`")
+    party = load_participant(peer, terms)
+    begun = any(run.body["spec"] == terms.digest for run in books.counted(name))
+    if begun or party.public.not_private_because:
+        return
+    if why := mixed(books, name, Protection(terms.adjacency), peer.ledger):
+        raise InputError(why)
+    more = [party.public.reserved[party.number]]
+    if (total := cost(books, name, more)) > books.grants[name]["epsilon"]:
+        raise InputError(refusal(books, name, total, more))
+
+
+def _no_link(peer: PeerFile, terms: Agreement, j: int) -> str:
+    """Dial a neighbour by hand, to learn why there is no link.
+
+    One that dials this site need not be open to it; but if it is, its certificate shows.
+    """
+    link = next(each for each in peer.links(terms) if each.agent == j)
+    if link.via:
+        return f"no link; {START}, and look after the router"
+    endpoint = link.endpoint or terms.parties[j].endpoint
+    answer = probe(endpoint, peer.credentials()) if endpoint else None
+    if answer is not None and (link.endpoint or answer.reached) and answer.problem:
+        return answer.problem
+    return "" if link.endpoint else f"no link; {START}; it dials this site at {peer.endpoint}"

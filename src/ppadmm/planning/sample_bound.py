@@ -19,7 +19,7 @@ import math
 from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.optimize import brentq
@@ -30,7 +30,7 @@ from ppadmm.accounting import ADJACENCIES, Budget
 from ppadmm.algorithms.settings import MAX_ROUNDS
 from ppadmm.arrays import Array
 from ppadmm.errors import InputError
-from ppadmm.problem import Graph, Logistic, Loss
+from ppadmm.problem import Graph, Logistic, Loss, graph_from, loss_named
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,35 @@ class BoundSetting:
             checks.count("rounds", self.rounds, at_most=MAX_ROUNDS)
         elif self.budget is not None:
             raise InputError("Expected a number of rounds with a privacy budget, got none.")
+
+    @classmethod
+    def of(
+        cls,
+        features: int,
+        agents: int = 5,
+        graph: str = "erdos-renyi",
+        loss: str | None = None,
+        **given: Any,
+    ) -> "BoundSetting":
+        """Return a setting from names; None takes the default.
+
+        Parameters
+        ----------
+        features : int
+            Features, the intercept included.
+        agents : int
+            Number of agents.
+        graph : str
+            A kind of network, drawn once if it is random, or a file of edges.
+        loss : str, optional
+            By name, by default logistic.
+        **given
+            The other fields.
+        """
+        known = {name: value for name, value in given.items() if value is not None}
+        if loss is not None:
+            known["loss"] = loss_named(loss)
+        return cls(features=features, graph=graph_from(graph, agents), **known)
 
     @property
     def agents(self) -> int:

@@ -290,7 +290,27 @@ class RecordsNeeded:
 def answer(
     error: float, setting: BoundSetting, epsilons: Iterable[float], delta: float
 ) -> RecordsNeeded:
-    """Return the records needed pooled, in the setting's rounds without noise, and at each ε."""
+    """Return the records needed pooled, in the setting's rounds without noise, and at each ε.
+
+    Parameters
+    ----------
+    error : float
+        The excess expected loss that is accepted.
+    setting : BoundSetting
+        What is public about the run; rounds that it leaves open are `default_rounds`.
+    epsilons : iterable of float
+        The budgets to answer for.
+    delta : float
+        Their δ.
+
+    Returns
+    -------
+    RecordsNeeded
+        Worst-case bounds, with the settings that they hold for.
+    """
+    checks.positive("error", error)
+    if setting.rounds is None:
+        setting = replace(setting, rounds=default_rounds(error, setting))
     budgets = {epsilon: Budget(epsilon, delta) for epsilon in sorted(set(epsilons))}
     return RecordsNeeded(
         error=error,

@@ -1,45 +1,61 @@
 """What is asked of a plan: public sizes and what may be known of the records."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from ppadmm import checks
-from ppadmm.accounting import ADJACENCIES, Budget
+from ppadmm.accounting import Budget
 from ppadmm.algorithms import ALGORITHMS
-from ppadmm.algorithms.settings import MAX_ROUNDS
+from ppadmm.algorithms.method import MethodSpec
 from ppadmm.datasets import SOURCES
 from ppadmm.errors import InputError
 from ppadmm.planning.populations import is_named
 from ppadmm.planning.synthetic_records import POPULATIONS
-from ppadmm.problem import LOSSES
 
 PLANNED = tuple(name for name, recipe in ALGORITHMS.items() if not recipe.not_private_because)
 MOST_FEATURES = 5_000
 
 
 @dataclass(frozen=True)
-class PlanSpec:
+class PlanSpec(MethodSpec):
     """What is known before a run. `None` means: not known, or chosen by the rule.
 
-    `records` is one number for every agent, or one for each. `public` is a file that the user
-    calls public; `like` a data set or a kind of population. `error` asks for the smallest ε whose
-    median test error is at most so much; it takes the place of `epsilon`.
+    Parameters
+    ----------
+    records : tuple of int
+        One number for every agent, or one for each.
+    features, agents, classes : int
+        Public sizes; features count the intercept.
+    graph, algorithm, loss, adjacency : str
+        As in `ppadmm.RunSpec`.
+    epsilon, delta : float
+        The budget of the run.
+    error : float, optional
+        Ask for the smallest ε whose median test error is at most so much, in place of `epsilon`.
+    epsilons : tuple of float, optional
+        Further budgets for the curve.
+    rounds, eta, beta : optional
+        As in `ppadmm.RunSpec`.
+    like : str, optional
+        A data set or a kind of population that the records may resemble.
+    public, schema, label, data_dir : str, optional
+        A file that the user calls public, and how to read it.
+    nonprivate_error, majority_error : float, optional
+        What is known of such data: the error without privacy, and of naming the commonest class.
+    seeds, seed : int
+        Simulated populations, and where their draws begin.
+    changes : bool
+        Whether to work out what would help most.
     """
 
     records: tuple[int, ...]
     features: int | None = None
     agents: int = 5
     graph: str = "erdos-renyi"
-    algorithm: str = "pp"
-    loss: str = "logistic"
     classes: int | None = None
     epsilon: float = 1.0
-    delta: float = 1e-6
     error: float | None = None
     epsilons: tuple[float, ...] | None = None
-    adjacency: str = "replace-one"
-    rounds: int | None = None
-    eta: float | None = None
-    beta: float | None = None
     like: str | None = None
     public: str | None = None
     schema: str | None = None
@@ -52,6 +68,7 @@ class PlanSpec:
     changes: bool = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         checks.count("agents", self.agents)
         if len(self.records) not in (1, self.agents):
             raise InputError(
@@ -63,20 +80,39 @@ class PlanSpec:
         if self.features is not None:
             checks.count("features", self.features, at_least=2, at_most=MOST_FEATURES)
         checks.one_of("algorithm", self.algorithm, PLANNED)
-        checks.one_of("loss", self.loss, LOSSES)
-        checks.one_of("adjacency", self.adjacency, ADJACENCIES)
         for epsilon in (self.epsilon, *(self.epsilons or ())):
             Budget(epsilon, self.delta)
-        for name in ("error", "nonprivate_error", "majority_error", "beta"):
+        for name in ("error", "nonprivate_error", "majority_error"):
             if getattr(self, name) is not None:
                 checks.probability(name.replace("_", " "), getattr(self, name))
-        if self.rounds is not None:
-            checks.count("rounds", self.rounds, at_most=MAX_ROUNDS)
-        if self.eta is not None:
-            checks.positive("eta", self.eta)
         checks.count("seeds", self.seeds, at_least=3)
         checks.count("seed", self.seed, at_least=0)
         self._check_source()
+
+    @classmethod
+    def of(
+        cls, records: int | None = None, each: tuple[int, ...] | None = None, **given: Any
+    ) -> "PlanSpec":
+        """Return a spec from what is known; None takes the default.
+
+        Parameters
+        ----------
+        records : int, optional
+            Training records of every agent.
+        each : tuple of int, optional
+            Those of each agent, in place of `records`; there are as many agents as numbers.
+        **given
+            The other fields.
+        """
+        if (records is None) == (each is None):
+            raise InputError(
+                "How many training records has an agent? Give --records, or --records-per-agent."
+            )
+        counts = each if each is not None else (records,)
+        known = {name: value for name, value in given.items() if value is not None}
+        if len(counts) > 1:
+            known.setdefault("agents", len(counts))
+        return cls(records=counts, **known)  # type: ignore[arg-type]
 
     def _check_source(self) -> None:
         if self.like is not None:

@@ -360,17 +360,22 @@ def inverse(matrix: Any, mu: float) -> Any:
 
 
 @exact
-def advance(
-    double: Any, single: Any, n: int, width: float, theta: Any, data: Any, linear: Any, mu: float,
-    W: Any, bound: Any, tolerance: float, rough: float, blur: float, steps: int, backtracks: int,
-    tiny: float,
-) -> Any:  # fmt: skip
+def advance(records: Any, at: Any, terms: Any, W: Any, goal: Any, limits: Any) -> Any:
     """Step until ‖∇F‖ + a + b‖θ‖ ≤ tolerance, a and b being `bound`, or the steps are over.
 
     θ, ∇f(θ) = `data` and W are changed in place. While ‖∇F‖ > `rough` + `blur`·‖θ‖ gradients are
     evaluated in single precision. Returns the number of passes, and whether the last was in double
     precision. The caller certifies the point.
+
+    `records` are (packed in double precision, in single, n, width of the Huber hinge), `at` is
+    (θ, ∇f(θ)), `terms` (linear, μ), `goal` (bound, tolerance, rough, blur), and `limits` (steps,
+    backtracks, tiny).
     """
+    double, single, n, width = records
+    theta, data = at
+    linear, mu = terms
+    bound, tolerance, rough, blur = goal
+    steps, backtracks, tiny = limits
     F = data + mu * theta + linear
     passes, exact_here = 0, True
     for _ in range(steps):

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from ppadmm.errors import CertificateError, InputError
 from ppadmm.files import require_format, write_new
-from ppadmm.ledger.chain import read_rows
+from ppadmm.ledger.chain import Head, read_rows
 from ppadmm.ledger.chain import verify as verify_ledger
 from ppadmm.ledger.database import now
+from ppadmm.ledger.state import LedgerState
 from ppadmm.statements import certificate as certificates
 from ppadmm.statements import consistency
 from ppadmm.statements.certificate import NOT_PROVEN, Verdict
@@ -45,6 +46,42 @@ def certify_run(
     path = out or run / "certificate.json"
     write_new(path, data)
     return path
+
+
+def verify_book(
+    file: Path, head: str | None = None, certificate: Path | None = None
+) -> tuple[LedgerState, Head]:
+    """Check a whole ledger, and that heads which were noted before are still in it.
+
+    Parameters
+    ----------
+    file : Path
+        The ledger.
+    head : str, optional
+        A head that was noted before.
+    certificate : Path, optional
+        A certificate, which names a head.
+
+    Returns
+    -------
+    state, head : LedgerState, Head
+        What the ledger says, and its newest head. That entries were cut off at the end shows only
+        with a head or a certificate.
+    """
+    rows, heads = read_rows(file), [head] if head else []
+    if certificate is not None:
+        heads.append(_head_in(certificate))
+    found = verify_ledger(rows, heads[0] if heads else None)
+    for each in heads[1:]:
+        found = verify_ledger(rows, each)
+    return found
+
+
+def _head_in(certificate: Path) -> str:
+    body = certificates.read_certificate(certificate.read_bytes())
+    if (booked := body["statement"]["booked"]) is None:
+        raise CertificateError(f"The certificate {str(certificate)!r} names no ledger.")
+    return str(booked["head"])
 
 
 def read_statement(run: Path) -> dict[str, Any]:

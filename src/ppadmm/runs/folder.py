@@ -19,7 +19,6 @@ from ppadmm.data import Schema
 from ppadmm.errors import InputError, PpadmmError, UnfinishedError
 from ppadmm.files import sync_files, sync_folder
 from ppadmm.ledger.text import booked_lines
-from ppadmm.runs.disclosure import disclosure
 from ppadmm.runs.report.page import write_report
 from ppadmm.runs.run import Result
 from ppadmm.runs.saved import MODEL_FORMAT, RELEASES_FORMAT
@@ -48,6 +47,14 @@ def require_new(folder: Path) -> None:
             raise InputError(_cannot(folder, f"{str(parent)!r} cannot be written to"))
 
 
+def require_writable(spec: RunSpec, out: Path | None, save: bool) -> None:
+    """Refuse, before any work, results that could not be written, and a folder for none."""
+    if save:
+        require_new(out or new_folder(spec))
+    elif out is not None:
+        raise InputError(f"--no-save writes nothing and --out {str(out)!r} asks to; leave out one.")
+
+
 def new_folder(spec: RunSpec, started: datetime | None = None) -> Path:
     """Return runs/<date>-<time>-<algorithm>-<data>, under the current folder."""
     when = started or datetime.now()
@@ -61,14 +68,34 @@ def write_run(
     """Write a run into a new folder, by default one named after it; return the folder.
 
     result.json, model.json, statement.json, statement.txt, releases.npz and report.html appear all
-    or none, but for a report that cannot be made: the results are there without it, and
-    `UnfinishedError` says why. `more` are further JSON files, by name. Of two runs that would take
-    the same default name the later one gets -2, -3, … after it.
+    or none, but for a report that cannot be made.
+
+    Parameters
+    ----------
+    result : Result
+        What `ppadmm.train` returned.
+    folder : Path, optional
+        A folder that does not exist yet. By default runs/<date>-<time>-<algorithm>-<data>; of two
+        runs with the same name the later one gets -2, -3, … after it.
+    more : mapping, optional
+        Further JSON files, by name.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    InputError
+        The folder exists or cannot be made.
+    UnfinishedError
+        The results are there, but not the report; it says why.
     """
     files = {
         "result.json": result.to_dict(),
         "model.json": model_dict(result),
-        "statement.json": disclosure(result),
+        "statement.json": result.disclosure(),
         **(more or {}),
     }
     if folder is not None:

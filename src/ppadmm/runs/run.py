@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import numpy as np
 from ppadmm import __version__
 from ppadmm.accounting import Tally
 from ppadmm.accounting.event_data import to_plain
-from ppadmm.algorithms import Settings, recipe_named
+from ppadmm.algorithms import Settings
+from ppadmm.algorithms.method import MethodSpec, settings_of, strictest
 from ppadmm.arrays import Array
 from ppadmm.data import Dataset, Partition, Schema, StreamedData, open_stream
 from ppadmm.data.fingerprint import fingerprint
@@ -22,15 +24,14 @@ from ppadmm.noise import NoiseSource, SecureNoise, SeededNoise
 from ppadmm.problem import loss_for, risk_over
 from ppadmm.records import HoldsRecords
 from ppadmm.runs.agent_factory import AgentFactory, agent_factories
-from ppadmm.runs.claims import not_private_because, statement_of
 from ppadmm.runs.evaluation import judge, largest_share, records_in
+from ppadmm.runs.facts import facts_of, not_private_because
 from ppadmm.runs.federation import (
     Federation,
     FederationFacts,
     OpenLedgers,
     build_federation,
     make_agents,
-    strictest,
 )
 from ppadmm.runs.hints import hints
 from ppadmm.runs.history import figures_by_round
@@ -38,6 +39,7 @@ from ppadmm.runs.ledger_session import LedgerOptions, LedgerSession, open_sessio
 from ppadmm.runs.metrics import Metrics
 from ppadmm.runs.specification import RunSpec, Search
 from ppadmm.statements.claims import Statement, finite_or_none
+from ppadmm.statements.facts import RunFacts, disclosure_of, statement_of
 
 Progress = Callable[[int, int], None]
 OnRound = Callable[[int], None]
@@ -52,13 +54,19 @@ class Prepared(HoldsRecords):
     """A run that has passed every check and can start."""
 
     spec: RunSpec
-    settings: Settings
+    method: MethodSpec
     scene: Federation
 
     @classmethod
     def of(cls, spec: RunSpec, scene: Federation) -> "Prepared":
         """Choose what the spec leaves open, from the public sizes of the scene."""
-        return cls(spec, _settings(spec, scene), scene)
+        return cls(spec, scene.chosen(spec, spec.budgets), scene)
+
+    @cached_property
+    def settings(self) -> Settings:
+        """What agents run with, at the strictest budget of all."""
+        budgets = [strictest(self.spec.budgets)]
+        return settings_of([self.method], budgets, solver=self.spec.solver)
 
     def changed(self, **changes: Any) -> "Prepared":
         """Return the same scene with other settings."""
@@ -89,11 +97,45 @@ class EngineOutput:
 class Result:
     """A finished run: what was released, public sizes and figures; no record.
 
-    `model` (d,) is the released model with both free averages; `reserved` and `spent` are what each
-    agent's ledger set aside and booked; `entry` is the run's place in the data owner's ledger, if
-    it has one, `ledger_file` where that lies, and `search` what it is the best of, if it is. No ε
-    covers `metrics`, `agent_metrics`, `test_majority`, `history`, `train_loss` and `passes`: they
-    are local diagnostics, worked out from test or training records when the run ended.
+    No ε covers `metrics`, `agent_metrics`, `test_majority`, `history`, `train_loss`, `passes` and
+    `seconds`: they are local diagnostics, worked out from records when the run ended.
+
+    Attributes
+    ----------
+    spec, settings, setup
+        What was asked for, what was chosen, and the public sizes.
+    model : array (d,)
+        The released model, averaged over agents and the last half of the rounds.
+    agent_models : array (N, d)
+        What each agent could have made from its own releases.
+    trace : Trace
+        Every release, by round and agent, and who spoke when.
+    metrics, agent_metrics : Metrics
+        Test figures of `model` and of `agent_models`.
+    test_records, test_majority
+        Number of held-out records, and the share of their commonest class.
+    train_loss : float or None
+        None for a private run.
+    noise : list of dict
+        Each agent's scales, such as σ₁ and σ₂.
+    passes : float
+        How often an agent read all its records, on average.
+    started, seconds
+        When the run began, and how long it took.
+    reserved, spent : list of Tally
+        What each agent's ledger set aside, and what it booked.
+    history : dict
+        Test figures by round.
+    facts : RunFacts
+        What is public, and what every agent paid and released: the statement follows from it.
+    statement : Statement
+        The verdict with its reasons; `print(result.statement)` shows it.
+    entry : dict or None
+        The run's place in the data owner's ledger.
+    ledger_file : str or None
+        Where that ledger lies.
+    search : Search or None
+        What it is the best of, if it was chosen.
     """
 
     spec: RunSpec
@@ -111,13 +153,34 @@ class Result:
     passes: float
     started: datetime
     seconds: float
-    reserved: list[Tally]
-    spent: list[Tally]
     history: dict[str, Any]
+    facts: RunFacts
     statement: Statement
-    entry: dict[str, Any] | None = None
     search: Search | None = None
     ledger_file: str | None = None
+
+    @property
+    def reserved(self) -> list[Tally]:
+        """What each agent's ledger set aside."""
+        return [agent.reserved for agent in self.facts.agents]
+
+    @property
+    def spent(self) -> list[Tally]:
+        """What each agent's ledger booked."""
+        return [agent.spent for agent in self.facts.agents]
+
+    @property
+    def entry(self) -> dict[str, Any] | None:
+        """The run's place in the data owner's ledger, if it has one."""
+        return self.facts.booked
+
+    def booked(self, entry: dict[str, Any] | None) -> "Result":
+        """Return the result with its place in a ledger."""
+        return replace(self, facts=replace(self.facts, booked=entry))
+
+    def disclosure(self) -> dict[str, Any]:
+        """Return the privacy statement as plain data: what statement.json holds."""
+        return disclosure_of(self.facts, self.statement)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain data, fit for JSON."""
@@ -219,11 +282,39 @@ def train(
     booking: LedgerOptions | None = None,
     engine: Engine | None = None,
 ) -> Result:
-    """Run `spec` in this process, or on `engine`; `progress(done, of)` is called after every round.
+    """Run `spec` from data to result, in this process or on `engine`.
 
-    `data` takes the place of the name or path in the spec: a pandas or polars frame with a `label`
-    or a `schema` in the spec, or what `ppadmm.datasets.load` returned. With a `booking` the run is
-    charged to a data owner's ledger, which may refuse it.
+    Parameters
+    ----------
+    spec : RunSpec
+        What to run.
+    progress : callable, optional
+        `progress(done, of)` is called after every round.
+    data : frame or Dataset, optional
+        In place of the name or path in the spec: a pandas or polars frame with a `label` or a
+        `schema` in the spec, or what `ppadmm.datasets.load` returned.
+    booking : LedgerOptions, optional
+        The data owner's ledger that the run is charged to.
+    engine : callable, optional
+        What drives the agents (docs/howto/add-an-engine.md).
+
+    Returns
+    -------
+    Result
+        Model, statement and figures. Nothing is written; `ppadmm.runs.folder.write_run` does that.
+
+    Raises
+    ------
+    InputError, DataError
+        A setting or a record cannot be used. Nothing was released.
+    BudgetError
+        The ledger does not allow it, or no noise reaches the budget. Nothing was released.
+
+    Examples
+    --------
+    >>> result = train(RunSpec(agents=3, records=(50, 50, 50), rounds=2, epsilon=1.0))
+    >>> result.statement.private, result.statement.epsilon <= 1.0
+    (True, True)
     """
     if booking is not None and engine is not None:
         raise InputError("A ledger needs all agents in this process; leave out the engine.")
@@ -234,7 +325,7 @@ def train(
             return run(prepared, progress, engine=engine)
         with open_ledger(booking, prepared, opened) as booked:
             result = run(prepared, progress, booked.book)
-            return replace(result, entry=booked.finish(), ledger_file=str(booking.ledger))
+            return replace(result.booked(booked.finish()), ledger_file=str(booking.ledger))
     finally:
         prepared.scene.close()
 
@@ -287,8 +378,7 @@ def _drive(
     prepared: Prepared, on_round: OnRound | None, book: OpenLedgers | None, engine: Engine | None
 ) -> tuple[local.Trace, list[local.Ending]]:
     spec = prepared.spec
-    pooled = recipe_named(spec.algorithm).pooled
-    budgets = [strictest(spec.budgets)] if pooled else spec.budgets
+    budgets = [strictest(spec.budgets)] if spec.recipe.pooled else spec.budgets
     own = [replace(prepared.settings, budgets=(budget,)) for budget in budgets]
     if engine is None:
         return _run_here(prepared, own, on_round, book)
@@ -315,26 +405,10 @@ def _run_here(
     return trace, [local.ending(agent, site.risk) for agent, site in pairs]
 
 
-def _settings(spec: RunSpec, scene: Federation) -> Settings:
-    plan = scene.plan(
-        spec.algorithm, spec.budgets, spec.rounds, spec.eta, spec.beta, spec.regularisation
-    )
-    return Settings(
-        rounds=plan.rounds,
-        eta=(plan.eta,),
-        regularisation=(plan.regularisation,),
-        budgets=(strictest(spec.budgets),),
-        beta=plan.beta,
-        calibration=spec.calibration,
-        adjacency=spec.adjacency,
-        solver=spec.solver,
-        speaking=spec.speaking,
-    )
-
-
 def _result(prepared: Prepared, played: EngineOutput) -> Result:
     trace, endings = played.trace, played.endings
-    statement = statement_of(prepared, played)
+    facts = facts_of(prepared, played)
+    statement = statement_of(facts)
     model, agent_models = trace.model()[0], trace.agent_models()[:, 0]
     classes = prepared.scene.schema.classes
     test = prepared.scene.held_out
@@ -355,9 +429,8 @@ def _result(prepared: Prepared, played: EngineOutput) -> Result:
         passes=float(np.mean([end.passes for end in endings])),
         started=played.started,
         seconds=played.seconds,
-        reserved=played.reserved,
-        spent=[end.spent[0] for end in endings],
         history=figures_by_round(trace, test, classes),
+        facts=facts,
         statement=statement,
     )
 

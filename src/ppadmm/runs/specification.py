@@ -5,12 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from ppadmm import checks
-from ppadmm.accounting import ADJACENCIES, Budget
-from ppadmm.algorithms import ALGORITHMS, CALIBRATIONS
-from ppadmm.algorithms.settings import HALF_THE_ROUNDS, MAX_ROUNDS, Speaking
+from ppadmm.accounting import Budget
+from ppadmm.algorithms.method import MethodSpec
 from ppadmm.data import Partition, Schema
 from ppadmm.errors import InputError
-from ppadmm.problem import LOSSES, MULTICLASS
 from ppadmm.solvers import SOLVERS
 
 PAPER = {
@@ -27,21 +25,64 @@ PRESETS: dict[str, dict[str, Any]] = {"paper": PAPER}
 
 
 @dataclass(frozen=True)
-class RunSpec:
-    """One training run. `None` means: chosen by the rule in `ppadmm.algorithms.defaults`.
+class RunSpec(MethodSpec):
+    """One training run: a method, and who holds which records. `None` means: chosen by rule.
 
-    `epsilons` gives every agent a budget of its own, in place of `epsilon` for all; `records` says
-    how many training records each agent holds, in place of an even share. `partition` is spelt
-    even, column:NAME, files or dirichlet:ALPHA (see `ppadmm.data.Partition`); with a column or
-    files the number of agents, and hence `agents` of the finished run, follows from it.
+    Parameters
+    ----------
+    data : str
+        A data set's name, a CSV or Parquet file, or a folder of Parquet files.
+    label : str, optional
+        The column to predict, where there is no schema. The run is then not private.
+    data_dir : str, optional
+        Where files of named data sets are; else in the folder that PPADMM_DATA names.
+    schema : str or Schema, optional
+        The schema's file, or the schema itself.
+    agents : int
+        Number of agents. With a column or files in `partition` it follows from them.
+    graph : str
+        The network: a kind, or a file of edges.
+    algorithm, loss, multiclass : str
+        By name; `ppadmm train --help` lists them.
+    epsilon, delta : float
+        The budget of every agent for the whole run.
+    epsilons : tuple of float, optional
+        A budget for each agent, in place of `epsilon`.
+    records : tuple of int, optional
+        Training records of each agent, in place of an even share.
+    partition : str
+        Who holds what: even, column:NAME, files or dirichlet:ALPHA (`ppadmm.data.Partition`).
+    rounds : int, optional
+        Number of rounds T.
+    eta : float, optional
+        The penalty η of ADMM.
+    regularisation : float
+        The weight λ̂ of ‖θ‖² in the objective of all agents together.
+    beta : float, optional
+        The residual up to which every local problem is solved.
+    calibration : str
+        proven, or paper: to compare with, never private.
+    adjacency : str
+        What is protected: replace-one or zero-out.
+    solver : str
+        By name; auto goes by the number of features.
+    seed : int, optional
+        Split, network and noise follow from it, and the run is a simulation, not private. Without
+        it the noise comes from the operating system.
+    speaking : Speaking
+        How often an `ipp` agent may speak.
+    memory : int, optional
+        Bytes of records to hold at any time; the rest is streamed. 512 MB for a folder.
 
-    `schema` is the path of a schema file, or a `Schema`.
+    Raises
+    ------
+    InputError
+        One sentence that names the value and the way out.
 
-    With `memory` (bytes), or where `data` is a folder of Parquet files, the records are streamed
-    and at most so much of them, or 512 MB, is held at any time.
-
-    With a `seed` the split, the graph and the noise follow from it and the run is a simulation,
-    not private; without one the noise comes from the operating system.
+    Examples
+    --------
+    >>> RunSpec(epsilon=0.5, agents=3).budgets[0].epsilon
+    0.5
     """
 
     data: str = "synthetic"
@@ -50,43 +91,21 @@ class RunSpec:
     schema: str | Schema | None = None
     agents: int = 5
     graph: str = "erdos-renyi"
-    algorithm: str = "pp"
-    loss: str = "logistic"
-    multiclass: str = "auto"
     epsilon: float = 1.0
     epsilons: tuple[float, ...] | None = None
     records: tuple[int, ...] | None = None
     partition: str = "even"
-    delta: float = 1e-6
-    rounds: int | None = None
-    eta: float | None = None
-    regularisation: float = 0.0
-    beta: float | None = None
-    calibration: str = "proven"
-    adjacency: str = "replace-one"
     solver: str = "auto"
     seed: int | None = None
-    speaking: Speaking = HALF_THE_ROUNDS
     memory: int | None = None
 
     def __post_init__(self) -> None:
         self._check_schema()
+        super().__post_init__()
         checks.count("agents", self.agents)
-        checks.one_of("algorithm", self.algorithm, ALGORITHMS)
-        checks.one_of("loss", self.loss, LOSSES)
-        checks.one_of("multiclass", self.multiclass, MULTICLASS)
-        checks.one_of("calibration", self.calibration, CALIBRATIONS)
-        checks.one_of("adjacency", self.adjacency, ADJACENCIES)
         checks.one_of("solver", self.solver, ["auto", *SOLVERS])
         _ = self.budgets
         self._check_partition()
-        if self.beta is not None:
-            checks.probability("beta", self.beta)
-        checks.non_negative("regularisation", self.regularisation)
-        if self.rounds is not None:
-            checks.count("rounds", self.rounds, at_most=MAX_ROUNDS)
-        if self.eta is not None:
-            checks.positive("eta", self.eta)
         if self.memory is not None:
             checks.count("memory", self.memory)
         if self.seed is not None:
@@ -129,11 +148,6 @@ class RunSpec:
     def streamed(self) -> bool:
         """Whether the records are read in pieces, never all at once."""
         return self.memory is not None or Path(self.data).is_dir()
-
-    @property
-    def guaranteed(self) -> bool:
-        """Whether the noise is calibrated so that the budget holds."""
-        return self.calibration == "proven" and self.algorithm != "non-private"
 
     @property
     def budgets(self) -> tuple[Budget, ...]:

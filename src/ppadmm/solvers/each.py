@@ -126,13 +126,17 @@ def _advance(
     width, rough, total = width_of(sub.risk.loss), base.rough(tolerance), 0
     blur = base.SINGLE_BLUR * sub.risk.loss.smoothness
     double = np.empty(len(risks), dtype=bool)
+    limits = (single.PATIENCE, base.MAX_BACKTRACKS, single.TINY)
     for k, risk in enumerate(risks):
         packed = cast(Packed, risk.packed)
         passes, double[k] = compiled().advance(
-            packed.double, packed.single, risk.n, width, theta[k], data[k], sub.linear[k],
-            sub.mu[k], metrics.matrices[k], bounds[k], tolerance, rough, blur, single.PATIENCE,
-            base.MAX_BACKTRACKS, single.TINY,
-        )  # fmt: skip
+            (packed.double, packed.single, risk.n, width),
+            (theta[k], data[k]),
+            (sub.linear[k], sub.mu[k]),
+            metrics.matrices[k],
+            (bounds[k], tolerance, rough, blur),
+            limits,
+        )
         risk.passes += passes
         total += passes
     return total, double

@@ -57,6 +57,21 @@ class Verdict:
         found: Plain = self.certificate["statement"]
         return found
 
+    def to_dict(self) -> Plain:
+        """Return what holds, what was checked and what was not, fit for JSON."""
+        statement = self.statement
+        return {
+            "holds": True,
+            "private": statement["private"],
+            "epsilon": statement["epsilon"],
+            "delta": statement["delta"],
+            "signer": self.certificate["signer"],
+            "checked": list(self.checked),
+            "unchecked": list(self.unchecked),
+            "notes": list(self.notes),
+            "not_proven": list(NOT_PROVEN),
+        }
+
 
 def issue(
     statement: Plain,

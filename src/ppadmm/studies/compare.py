@@ -13,17 +13,36 @@ import numpy as np
 
 from ppadmm import checks
 from ppadmm.accounting import Budget
-from ppadmm.algorithms import recipe_named
-from ppadmm.algorithms.settings import HALF_THE_ROUNDS, Speaking
+from ppadmm.algorithms import ALGORITHMS, recipe_named
+from ppadmm.algorithms.method import MethodSpec
 from ppadmm.data import Partition
 from ppadmm.datasets import load
 from ppadmm.studies.cell import Cell, CellResult, check, deal_seeds, fingerprint
 from ppadmm.studies.sweep import Progress, Runner, sweep
 
+SIMULATION = "a comparison is a simulation with known seeds"
+"""Why no comparison is private."""
+
 
 @dataclass(frozen=True)
-class Grid:
-    """What to compare. `seeds` noise seeds are dealt out over `splits` splits of the records."""
+class Grid(MethodSpec):
+    """What to compare: each of `algorithms` in turn, all else of the method being the same.
+
+    `seeds` noise seeds are dealt out over `splits` splits of the records.
+
+    Parameters
+    ----------
+    data, label, data_dir
+        The records, as in `ppadmm.RunSpec`. They must be public: this is simulation.
+    algorithms : tuple of str
+        By name.
+    epsilons, delta
+        Total budgets, at one δ.
+    seeds, splits : int
+        How often noise is drawn, and over how many splits into agents and test records.
+    agents, partition, graph
+        As in `ppadmm.RunSpec`, and so are all options of the method but `algorithm`.
+    """
 
     data: str = "synthetic"
     algorithms: tuple[str, ...] = ("pp", "non-private")
@@ -34,17 +53,11 @@ class Grid:
     agents: int = 5
     partition: str = "even"
     graph: str = "erdos-renyi"
-    loss: str = "logistic"
-    multiclass: str = "auto"
     label: str | None = None
     data_dir: str | None = None
-    calibration: str = "proven"
-    rounds: int | None = None
-    eta: float | None = None
-    beta: float | None = None
-    speaking: Speaking = HALF_THE_ROUNDS
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in self.algorithms:
             recipe_named(name)
         for epsilon in self.epsilons:
@@ -52,6 +65,12 @@ class Grid:
         Partition.parse(self.partition)
         checks.count("seeds", self.seeds)
         checks.count("splits", self.splits)
+
+    @classmethod
+    def of(cls, algorithms: str = "all", **given: Any) -> "Grid":
+        """Return a grid of comma-separated algorithms, or all; None takes the default."""
+        names = tuple(ALGORITHMS) if algorithms == "all" else tuple(algorithms.split(","))
+        return cls(algorithms=names, **{k: v for k, v in given.items() if v is not None})
 
     def cells(self) -> dict[str, list[Cell]]:
         """Return every algorithm's cells, one per split; reads the records to pin them."""
@@ -68,21 +87,13 @@ class Grid:
                     data_digest=digest,
                     split=split,
                     seeds=seeds,
-                    algorithm=algorithm,
                     epsilons=self.epsilons,
-                    delta=self.delta,
                     agents=self.agents,
                     graph=self.graph,
                     partition=self.partition,
-                    loss=self.loss,
-                    multiclass=self.multiclass,
                     label=self.label,
-                    calibration=self.calibration,
-                    rounds=self.rounds,
-                    eta=self.eta,
-                    beta=self.beta,
-                    speaking=self.speaking,
                     data_dir=self.data_dir,
+                    **{**vars(self.method), "algorithm": algorithm},
                 )
             )
             for split, seeds in deal_seeds(self.seeds, self.splits)
@@ -120,13 +131,32 @@ def compare(
     jobs: int = 1,
     runner: Runner | None = None,
 ) -> list[ComparisonRow]:
-    """Run the whole grid, from where `folder` has it; `progress(done, of)` counts cells."""
+    """Run the whole grid, each algorithm on the same splits.
+
+    Parameters
+    ----------
+    grid : Grid
+        What to compare.
+    progress : callable, optional
+        `progress(done, of)` counts cells.
+    folder : Path, optional
+        Keeps finished cells; what it has is not run again.
+    jobs : int
+        Processes to use.
+    runner : callable, optional
+        Runs cells elsewhere, in place of `jobs`.
+
+    Returns
+    -------
+    list of ComparisonRow
+        One for each algorithm and ε.
+    """
     by_algorithm = grid.cells()
     splits = zip(*by_algorithm.values(), strict=True)
     done = sweep([cell for cells in splits for cell in cells], folder, jobs, progress, runner)
     rows = []
     for algorithm, cells in by_algorithm.items():
-        epsilons = (None,) if algorithm == "non-private" else dict.fromkeys(grid.epsilons)
+        epsilons = (None,) if recipe_named(algorithm).noiseless else dict.fromkeys(grid.epsilons)
         rows += [_row(algorithm, done.outcomes(cells, epsilon)) for epsilon in epsilons]
     return rows
 

@@ -1,0 +1,74 @@
+"""Where agents or cells run, by the name that a user gives: all is checked before any work."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ppadmm import checks
+from ppadmm.engines.ray import actors, tasks
+from ppadmm.errors import InputError
+
+
+def agents_engine(
+    name: str = "local", address: str | None = None, checkpoints: Path | None = None
+) -> Any:
+    """Return what drives the agents of a run.
+
+    Parameters
+    ----------
+    name : {"local", "ray"}
+        In this process, or each agent in an actor of a cluster.
+    address : str, optional
+        Of a running cluster; by default one is started here and ends with the run.
+    checkpoints : Path, optional
+        A folder that all nodes share, where an agent that is lost is taken up from.
+
+    Returns
+    -------
+    callable or None
+        The `engine` that `ppadmm.train` takes; None is this process.
+    """
+    if checks.one_of("engine", name, ("local", "ray")) == "local":
+        _refuse_address(address)
+        if checkpoints is not None:
+            raise InputError(f"--checkpoints {str(checkpoints)!r} needs --engine ray.")
+        return None
+    tasks.imported(local=address is None)
+    if address is not None and checkpoints is None:
+        raise InputError(
+            f"With --ray-address {address} give --checkpoints, a folder that all nodes share."
+        )
+    return partial(actors.run, address=address, checkpoints=checkpoints)
+
+
+def cells_runner(name: str = "pool", jobs: int | None = None, address: str | None = None) -> Any:
+    """Return what runs the cells of a sweep.
+
+    Parameters
+    ----------
+    name : {"pool", "ray"}
+        Processes of this machine, or tasks of a cluster.
+    jobs : int, optional
+        Cells to run at a time.
+    address : str, optional
+        Of a running cluster; by default one is started here and ends with the sweep.
+
+    Returns
+    -------
+    callable or None
+        The `runner` that `ppadmm.studies.sweep.sweep` takes; None is this machine.
+    """
+    checks.one_of("engine", name, ("pool", "ray"))
+    if jobs is not None:
+        checks.count("jobs", jobs)
+    if name == "pool":
+        _refuse_address(address)
+        return None
+    tasks.imported(local=address is None)
+    return partial(tasks.run, address=address, jobs=jobs)
+
+
+def _refuse_address(address: str | None) -> None:
+    """Refuse the address of a cluster that would not be used."""
+    if address is not None:
+        raise InputError(f"--ray-address {address} needs --engine ray.")

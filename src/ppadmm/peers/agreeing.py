@@ -1,0 +1,196 @@
+"""From what each site offers to terms that all have signed: cards, a draft, signatures."""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from ppadmm.accounting import Budget
+from ppadmm.algorithms.method import MethodSpec, choose
+from ppadmm.errors import InputError
+from ppadmm.peers.agreement import Agreement, Party
+from ppadmm.peers.agreement_file import Card, save_signature
+from ppadmm.peers.loading import KeyReader, load_participant, load_records
+from ppadmm.peers.settings import PeerFile
+from ppadmm.peers.site import Participant
+from ppadmm.problem import graph_from, loss_for
+from ppadmm.statements.keys import read_key
+
+OPEN = (*(field.name for field in fields(MethodSpec)), "patience", "pace")
+"""What may be said of a draft; what is not is as in `MethodSpec` and `Agreement`."""
+
+
+def make_card(peer: PeerFile, epsilon: float) -> Card:
+    """Return what a site offers: its name, key, endpoint, number of records and largest ε.
+
+    Parameters
+    ----------
+    peer : PeerFile
+        The site; its records are counted, and nothing else of them goes into the card.
+    epsilon : float
+        The most that the run may cost these records.
+
+    Returns
+    -------
+    Card
+        Public among the parties: no secret and no record.
+    """
+    records = load_records(peer)
+    endpoint = (peer.endpoint or "").removeprefix("tls/")
+    party = Party(peer.name, peer.keys.public_signing_key(), records.n, epsilon, endpoint)
+    schema = records.schema
+    return Card(peer.agent, party, schema.digest(), schema.dimension, schema.classes)
+
+
+def draft_agreement(cards: Sequence[Card], graph: str = "ring", **terms: Any) -> Agreement:
+    """Draft the terms of a run from the cards of all sites.
+
+    What is left open is chosen from public sizes, by the same rule as `ppadmm train`.
+
+    Parameters
+    ----------
+    cards : sequence of Card
+        One of each site, in any order.
+    graph : str
+        Who talks to whom: a kind such as `"ring"` or `"complete"`, or a file of edges.
+    **terms
+        Options of the method (`MethodSpec`), `patience` and `pace`, as in `Agreement`; None is the
+        same as leaving one out.
+
+    Returns
+    -------
+    Agreement
+        Not signed yet. Two drafts from the same cards differ in their `nonce`.
+
+    Raises
+    ------
+    InputError
+        If a site is missing, two sites have other schemas, or the algorithm pools all records.
+    """
+    if unknown := sorted(set(terms) - set(OPEN)):
+        raise InputError(
+            f"An agreement has no entry {unknown[0]!r}; choose from {', '.join(OPEN)}."
+        )
+    order, given = _in_order(cards), {k: v for k, v in terms.items() if v is not None}
+    waits = {name: given.pop(name) for name in ("patience", "pace") if name in given}
+    method = MethodSpec(**given)
+    if method.recipe.pooled:
+        raise InputError(f"{method.algorithm!r} pools all records; peers keep theirs.")
+    parties, network = tuple(each.party for each in order), graph_from(graph, len(order), 0)
+    loss = loss_for(method.loss, order[0].classes, method.multiclass)
+    budgets = [Budget(party.epsilon, method.delta) for party in parties]
+    sizes = (tuple(party.records for party in parties), order[0].features, network.degrees)
+    return Agreement(
+        parties=parties,
+        edges=network.edges,
+        schema=order[0].schema,
+        parameters=order[0].features * loss.outputs,
+        nonce=secrets.token_hex(8),
+        **vars(choose(method, sizes, budgets, loss)),
+        **waits,
+    )
+
+
+def _in_order(cards: Sequence[Card]) -> list[Card]:
+    """Return the cards by number; all must be there and speak of the same schema."""
+    if not cards:
+        raise InputError("Expected a card of every site, got none; `ppadmm peer card` makes one.")
+    order = sorted(cards, key=lambda each: each.agent)
+    if [each.agent for each in order] != list(range(len(order))):
+        raise InputError(
+            f"Expected the sites 0 to {len(order) - 1}, got {[each.agent for each in order]}; "
+            "their numbers are in peer.toml (agent = …)."
+        )
+    first = order[0]
+    for each in order:
+        if (each.schema, each.features, each.classes) != (
+            first.schema, first.features, first.classes
+        ):  # fmt: skip
+            raise InputError(
+                f"{each.party.name!r} has the schema {each.schema[:12]}…, {first.party.name!r} has "
+                f"{first.schema[:12]}…; take the same schema file everywhere."
+            )
+    return order
+
+
+def agreement_text(terms: Agreement) -> str:
+    """Return the terms as a person reads them before signing.
+
+    Parameters
+    ----------
+    terms : Agreement
+        The draft.
+
+    Returns
+    -------
+    str
+        Several lines: the digest, the method, and one line for each party.
+    """
+    lines = [
+        f"Agreement {terms.digest}",
+        f"  {terms.algorithm}, {terms.loss}, {terms.rounds} rounds, η = {terms.eta:g}, "
+        f"λ = {terms.regularisation:g}, β = {terms.beta:g}",
+        f"  noise: {terms.calibration}, δ = {terms.delta:g}, {terms.adjacency}",
+        f"  {terms.parameters} parameters, schema {terms.schema[:12]}…",
+        f"  a silent neighbour is waited for {terms.patience:g} s",
+    ]
+    if terms.pace:
+        lines.append(f"  a message leaves {terms.pace:g} s after those that it waited for came")
+    for i, party in enumerate(terms.parties):
+        near = ", ".join(map(str, terms.graph.neighbours(i)))
+        where = party.endpoint or "dials out only"
+        lines.append(
+            f"  agent {i}: {party.name}, {party.records:,} records, ε ≤ {party.epsilon:g}, "
+            f"{where}; talks to {near}"
+        )
+    return "\n".join(lines)
+
+
+def review_agreement(peer: PeerFile, terms: Agreement) -> Participant:
+    """Return a site's part in a draft, or refuse one that it could not keep.
+
+    Parameters
+    ----------
+    peer : PeerFile
+        The site.
+    terms : Agreement
+        The draft, usually `peer.terms()`.
+
+    Returns
+    -------
+    Participant
+        Its `public.not_private_because` says why the run would not be private; empty if it is.
+
+    Raises
+    ------
+    PpadmmError
+        If the draft lists this site otherwise, its noise cannot be calibrated, or the records
+        cannot be read.
+    """
+    party = load_participant(peer, terms)
+    _ = party.public.reserved  # what cannot be calibrated is refused before it is signed,
+    _ = party.risk  # and so are records that cannot be read
+    return party
+
+
+def sign_agreement(peer: PeerFile, party: Participant, open_key: KeyReader = read_key) -> Path:
+    """Sign the terms of a part that was reviewed, and write the signature down.
+
+    Parameters
+    ----------
+    peer : PeerFile
+        The site; its `signing.key` is read.
+    party : Participant
+        What `review_agreement` returned, once a person has read and accepted the terms.
+    open_key : callable
+        How its message key is read; one that is encrypted needs its passphrase.
+
+    Returns
+    -------
+    Path
+        The file of the signature. Nothing is sent: a run shows it to the others.
+    """
+    place = peer.folder / peer.signature
+    save_signature(place, party.agreement, peer.agent, open_key(peer.keys.signing))
+    return place

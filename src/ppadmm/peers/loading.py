@@ -1,0 +1,142 @@
+"""A site as its own files describe it: its records, its part in an agreement, what a run needs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ppadmm import checks
+from ppadmm.errors import DataError, InputError
+from ppadmm.peers.agreement import Agreement
+from ppadmm.peers.agreement_file import load_signature
+from ppadmm.peers.settings import PeerFile
+from ppadmm.peers.site import Participant, SiteRecords, read_records
+from ppadmm.peers.taking_part import SiteSettings
+from ppadmm.statements.keys import read_key
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+KeyReader = Callable[[Path], "Ed25519PrivateKey"]
+"""Opens a private key's file, with its passphrase if it has one."""
+
+
+@dataclass(frozen=True)
+class LoadedSite:
+    """A site that has passed every check and can start.
+
+    Attributes
+    ----------
+    peer : PeerFile
+        What its `peer.toml` says.
+    settings : SiteSettings
+        What it brings to the run: its part, its keys, its books.
+    """
+
+    peer: PeerFile
+    settings: SiteSettings
+
+    @property
+    def run(self) -> str:
+        """The short name of the run."""
+        return self.settings.party.agreement.digest[:12]
+
+    @property
+    def results(self) -> Path:
+        """The folder for its results, unless another is named."""
+        return self.peer.folder / f"results-{self.run}"
+
+
+def load_site(
+    file: str | Path, seed: int | None = None, open_key: KeyReader = read_key
+) -> LoadedSite:
+    """Read all that a site needs for its run.
+
+    Parameters
+    ----------
+    file : path
+        The site's `peer.toml`.
+    seed : int, optional
+        Simulate: the noise follows from it, and the run is NOT private. A simulation has other
+        folders and charges no ledger, so that the two never mix.
+    open_key : callable
+        How its message key is read; one that is encrypted needs its passphrase.
+
+    Returns
+    -------
+    LoadedSite
+        To be given to `ppadmm.peers.running.run_site`.
+
+    Raises
+    ------
+    InputError
+        If a file is missing, the agreement is not signed or lists this site otherwise.
+    DataError
+        If the records or their schema are not what was agreed on.
+    """
+    peer = PeerFile.load(Path(file))
+    terms = peer.terms()
+    party = load_participant(peer, terms, seed)
+    name = "state" if seed is None else "simulation"
+    return LoadedSite(peer, SiteSettings(
+        party=party,
+        key=open_key(peer.keys.signing),
+        signature=load_signature(peer.folder / peer.signature, terms, peer.agent),
+        state=peer.folder / f"{name}-{terms.digest[:12]}",
+        ledger=peer.folder / peer.ledger if seed is None and peer.ledger else None,
+        dataset=peer.dataset or None,
+        revocations=peer.watch_revocations(),
+    ))  # fmt: skip
+
+
+def load_records(peer: PeerFile) -> SiteRecords:
+    """Read a site's records and their public schema, as its file says.
+
+    Parameters
+    ----------
+    peer : PeerFile
+        The site; `data`, `memory` and `schema` of its `peer.toml` are read.
+
+    Returns
+    -------
+    SiteRecords
+        They stay here: they print as sizes and refuse to be pickled.
+    """
+    if not peer.schema:
+        raise InputError("peer.toml names no schema; give schema = …")
+    place = peer.folder / peer.schema
+    if not place.is_file():
+        raise DataError(
+            f"There is no schema at {place}; put the schema file there that all sites use (one of "
+            "them drafts it with `ppadmm schema` and confirms it)."
+        )
+    memory = None if peer.memory is None else checks.byte_size("memory", peer.memory)
+    return read_records(peer.folder / peer.data if peer.data else None, place, memory)
+
+
+def load_participant(peer: PeerFile, terms: Agreement, seed: int | None = None) -> Participant:
+    """Return a site's part in an agreement, after a look at every entry that concerns it.
+
+    Parameters
+    ----------
+    peer : PeerFile
+        The site.
+    terms : Agreement
+        What was drafted, signed or not.
+    seed : int, optional
+        Simulate, NOT private.
+
+    Returns
+    -------
+    Participant
+        The part, with the records in it.
+    """
+    party = Participant(terms, peer.agent, load_records(peer), seed)
+    listed = terms.parties[peer.agent]
+    if listed.name != peer.name:
+        raise InputError(f"Agent {peer.agent} of the agreement is {listed.name!r}, not this site.")
+    if listed.key != peer.keys.public_signing_key():
+        raise InputError(
+            f"The agreement lists another message key for {peer.name!r} than this site has."
+        )
+    return party
