@@ -54,7 +54,10 @@ SCHEMA = Schema(COLUMNS, Label("y", ("1",), ("0",)))
 def agreed():
     publics = [key.public_key().public_bytes_raw().hex() for key in KEYS]
     parties = tuple(Party(f"site-{i}", public, 100, 1.0) for i, public in enumerate(publics))
-    return Agreement(parties, ((0, 1),), SCHEMA.digest(), 4, 3, 0.1, 1e-6, "n")
+    return Agreement(
+        parties=parties, edges=((0, 1),), schema=SCHEMA.digest(), parameters=4, rounds=3, eta=0.1,
+        delta=1e-6, nonce="n",
+    )  # fmt: skip
 
 
 def said(found):
@@ -187,7 +190,10 @@ class TestFiles:
             certificates.check(data)
 
     def test_a_cell(self, tmp_path, found):
-        store, cell = CellStore(tmp_path), Cell("synthetic", "ab" * 32, 0, (0,), "pp", (1.0,))
+        store, cell = (
+            CellStore(tmp_path),
+            Cell(data="synthetic", data_digest="ab" * 32, split=0, seeds=(0,), epsilons=(1.0,)),
+        )
         outcomes = (CellResult(1.0, 1.0, 3, 0.1, (0,), (0.5,), (0.5,), (3.0,)),)
         store.write(cell, outcomes)
         assert store.read(cell) == outcomes

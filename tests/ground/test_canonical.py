@@ -74,8 +74,8 @@ def test_the_digest_of_settings_and_of_a_search():
 def test_the_digest_of_a_cell(monkeypatch):
     monkeypatch.setattr("ppadmm.studies.cell.__version__", "0.1.0")
     monkeypatch.setattr("ppadmm.studies.cell.accountant.VERSION", "5")
-    cell = Cell("Köln", "ab" * 32, 0, (0, 1), "pp", (0.5, 1.0))
-    assert cell.digest() == ("6684a1ffb59f2b7e4092e0a8584f8e1397911f0751f5addc248e77cfc5230436")
+    cell = Cell(data="Köln", data_digest="ab" * 32, split=0, seeds=(0, 1), epsilons=(0.5, 1.0))
+    assert cell.digest() == ("03935da8808a0b0b7229ff6ac3e67e540d08debbf5cc7ac36bda8cd0763130c6")
     assert json_digest({"ä": [1.0, 1e-9]}) == (
         "9eab8615e2711d61cf926266bbc87381312f2151fb69bbc9492c943ef253b524"
     )
