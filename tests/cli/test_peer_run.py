@@ -129,7 +129,7 @@ def test_a_number_that_is_none_spends_nothing(command, tmp_path, words, sentence
 def test_what_nothing_protects_does_not_leave(case, command, tmp_path, monkeypatch):
     terms = {"algorithm": case}
     if "draft" in case:
-        monkeypatch.setattr("sites.SCHEMA", replace(SCHEMA, confirmed=False))
+        monkeypatch.setattr("tests.peers.sites.SCHEMA", replace(SCHEMA, confirmed=False))
         terms = {}
     sites = make_sites(tmp_path, n=2, graph="complete", **terms)
     done = command("peer", "run", sites.files[0], "--wait", 0.5)
@@ -293,7 +293,7 @@ def test_a_paid_run_is_not_lost_to_its_own_self_check(command, tmp_path):
 
     done = command("certify", folder, "--key", here / "keys" / "gone.key")
     assert done.code == 2
-    assert "Cannot read the key" in done.err
+    assert "Cannot read the private key" in done.err
     other = sites.files[1].parent / "keys" / "signing.key"
     done = command("certify", folder, "--key", other)
     assert done.code == 2
