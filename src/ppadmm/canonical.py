@@ -12,10 +12,15 @@ from typing import Any, NoReturn
 
 def dumps(value: Any) -> bytes:
     """Return the canonical bytes of plain data."""
-    text = json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
-    return text.encode("utf-8")
+    return _text(value, ascii_only=False).encode("utf-8")
+
+
+def dumps_ascii(value: Any) -> bytes:
+    """Return the same, with every character beyond ASCII escaped.
+
+    Schemas, agreements, control messages, lists of revocations and cells are hashed or signed so.
+    """
+    return _text(value, ascii_only=True).encode("ascii")
 
 
 def loads(data: bytes) -> Any:
@@ -38,6 +43,12 @@ def loads(data: bytes) -> Any:
 def digest(data: bytes) -> str:
     """Return SHA-256 in lower-case hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
+
+
+def _text(value: Any, ascii_only: bool) -> str:
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=ascii_only, allow_nan=False
+    )
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

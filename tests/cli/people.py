@@ -7,6 +7,7 @@ import pyarrow.csv
 RECORDS = 300
 QUICK = ("--agents", "3", "--rounds", "4", "--epsilon", "5", "--delta", "1e-3")
 SCHEMA = """
+format = 1
 confirmed = true
 [label]
 name = "ill"

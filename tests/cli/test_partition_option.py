@@ -16,6 +16,7 @@ from ppadmm.errors import InputError
 N = 300
 QUICK = ("--rounds", "3", "--epsilon", "20", "--delta", "1e-2", "--graph", "complete")
 SCHEMA = """
+format = 1
 confirmed = true
 [label]
 name = "ill"

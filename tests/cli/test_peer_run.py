@@ -12,8 +12,8 @@ from ppadmm.accounting import Budget
 from ppadmm.accounting.protection import Protection
 from ppadmm.ledger.owner import OwnerLedger
 from ppadmm.peers.agreement_file import load_agreement, save_agreement
-from ppadmm.peers.pki.key_files import read_signing_key
 from ppadmm.peers.settings import PeerFile
+from ppadmm.statements.keys import private_pem, read_key
 from tests.peers.sites import SCHEMA, Peer, free_ports, make_sites, until, write_records
 
 pytest.importorskip("zenoh", reason="eclipse-zenoh (extra peer) is not installed")
@@ -129,7 +129,7 @@ def test_a_number_that_is_none_spends_nothing(command, tmp_path, words, sentence
 def test_what_nothing_protects_does_not_leave(case, command, tmp_path, monkeypatch):
     terms = {"algorithm": case}
     if "draft" in case:
-        monkeypatch.setattr("sites.SCHEMA", replace(SCHEMA, confirmed=False))
+        monkeypatch.setattr("tests.peers.sites.SCHEMA", replace(SCHEMA, confirmed=False))
         terms = {}
     sites = make_sites(tmp_path, n=2, graph="complete", **terms)
     done = command("peer", "run", sites.files[0], "--wait", 0.5)
@@ -221,7 +221,7 @@ class TestChecking:
         sites = make_sites(tmp_path, n=2, graph="complete")
         peer = PeerFile.load(sites.files[1])
         terms = replace(sites.agreement, eta=0.5, patience=7)
-        key = read_signing_key(peer.keys.signing)
+        key = read_key(peer.keys.signing)
         visit = peer_check.Check(terms, 1, key, ZenohTransport(peer.seat(terms)))
         note = visit._note()
         visit._note = lambda: replace(note, version="9.9", time=note.time - 3600)
@@ -293,7 +293,7 @@ def test_a_paid_run_is_not_lost_to_its_own_self_check(command, tmp_path):
 
     done = command("certify", folder, "--key", here / "keys" / "gone.key")
     assert done.code == 2
-    assert "Cannot read the key" in done.err
+    assert "Cannot read the private key" in done.err
     other = sites.files[1].parent / "keys" / "signing.key"
     done = command("certify", folder, "--key", other)
     assert done.code == 2
@@ -369,3 +369,24 @@ def test_a_terminal_shows_the_run_as_it_goes(tmp_path):
     assert "waiting for signatures on the agreement" in text
     assert "0 of 12" in text
     assert text.rstrip().endswith("Nothing was spent.")
+
+
+def test_an_encrypted_key_signs_runs_and_checks_with_its_passphrase(tmp_path, command, monkeypatch):
+    monkeypatch.delenv("PPADMM_PASSPHRASE", raising=False)
+    file = make_sites(tmp_path / "sites", n=2, graph="complete").files[0]
+    signing = file.parent / "keys" / "signing.key"
+    signing.write_bytes(private_pem(read_key(signing), b"correct horse"))
+    Path("secret").write_text("correct horse\n")
+    sign, told = ("peer", "sign", file, "--yes", "--json"), ("--passphrase-file", "secret")
+    refused = command(*sign)
+    assert refused.code == 2
+    assert "is encrypted; give its passphrase in PPADMM_PASSPHRASE" in refused.err
+    assert command(*sign, *told).code == 0
+    run = ("peer", "run", file, "--wait", 0.1, "--json")
+    assert "is encrypted" in command(*run).err
+    assert "The run never began" in command(*run, *told).err
+    check = ("peer", "check", file, "--seconds", 0.1, "--json")
+    assert "is encrypted" in json.loads(command(*check).out)["found"][0]["problem"]
+    assert not json.loads(command(*check, *told).out)["found"][0]["problem"]
+    monkeypatch.setenv("PPADMM_PASSPHRASE", "wrong")
+    assert "does not open" in command(*run).err

@@ -1,5 +1,8 @@
 """`ppadmm report` as a user meets it, and the command that a report names."""
 
+import html
+import json
+import re
 import shlex
 import sys
 from dataclasses import asdict
@@ -97,3 +100,20 @@ def test_the_command_in_a_report_gives_the_same_run(run, monkeypatch, arguments)
     assert len(specs) == 2
     assert specs[0] == specs[1]
     assert isinstance(specs[0], RunSpec)
+
+
+def test_a_run_that_was_charged_names_its_ledger_to_run_it_again(run, tmp_path):
+    (tmp_path / "our books").mkdir()
+    run("ledger", "new", "our books/a.ledger", "--owner", "us")
+    run("ledger", "grant", "our books/a.ledger", "made up", "--epsilon", 3, "--by", "us")
+    booked = ("--ledger", "our books/a.ledger", "--dataset", "made up")
+    run("train", "--rounds", 2, "--agents", 3, *booked, "--out", "r")
+    line = re.search(r'id="command">(.*?)<', Path("r/report.html").read_text())[1]
+    again = shlex.split(html.unescape(line))
+    assert again[-4:] == list(booked)
+    run(*again[1:], "--out", "s")
+    assert json.loads(Path("s/result.json").read_text())["booked"]["runs"] == 2
+    run("report", "r", "--public")
+    page = html.unescape(Path("r/report-public.html").read_text())
+    assert "--ledger a.ledger --dataset 'made up'" in page
+    assert "our books" not in page

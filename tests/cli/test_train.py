@@ -329,3 +329,10 @@ class TestProcess:
         done = self.run(*private(), PYTHONIOENCODING="latin-1")
         assert done.returncode == 0, done.stderr
         assert "PRIVATE" in done.stdout
+
+
+def test_centralised_says_that_all_records_are_at_one_place(command):
+    out = command("train", "--algorithm", "centralised", "--seed", 1, "--no-save").out
+    said = " ".join(out.split())
+    assert said.startswith("centralised on synthetic: all records of 5 agents at one place, no net")
+    assert "erdos" not in said

@@ -20,6 +20,7 @@ from ppadmm.ledger.state import tally_of
 from ppadmm.noise import SecureNoise
 from ppadmm.runs.ledger_session import LedgerOptions, LedgerSession
 from ppadmm.runs.run import prepare
+from ppadmm.runs.saved import load_run
 from ppadmm.runs.scoring import accuracy
 from ppadmm.runs.specification import RunSpec
 from ppadmm.studies import tune as module
@@ -252,3 +253,28 @@ def test_a_setting_that_no_noise_brings_into_the_budget_is_named(data):
     assert float(re.search(r"ε = ([\d.]+) at", str(e.value))[1]) < SPEC.epsilon
     enough = float(re.search(r"η > ([\d.e-]+)", str(e.value))[1])
     assert len(tune(SPEC, (enough, 0.1), data=data).candidates) == 2
+
+
+class TestSaved:
+    SMALL = ("tune", "--etas", "0.01,0.1", "--rounds", 2, "--agents", 3, "--seed", 1)
+
+    def test_what_was_paid_for_is_saved_as_train_saves_it(self, command):
+        said = command(*self.SMALL).out
+        (folder,) = Path("runs").iterdir()
+        assert f"Results: {folder}\nReport:  {folder / 'report.html'}" in said
+        tried = json.loads((folder / "tune.json").read_text())
+        assert tried["format"] == 1
+        assert [one["eta"] for one in tried["candidates"]] == [0.01, 0.1]
+        assert load_run(folder).result["search"]["how"] == tried["how"] == "split"
+
+    def test_only_where_it_is_asked_for(self, command):
+        assert command(*self.SMALL, "--no-save").code == 0
+        told = command(*self.SMALL, "--json").json
+        assert not Path("runs").exists()
+        assert command(*self.SMALL, "--json", "--out", "mine").json["how"] == "split"
+        tried = json.loads(Path("mine/tune.json").read_text())
+        assert tried == {"format": 1, **{name: told[name] for name in tried if name != "format"}}
+        refused = command(*self.SMALL, "--no-save", "--out", "other")
+        assert refused.code == 2
+        assert "--no-save writes nothing" in refused.err
+        assert command(*self.SMALL, "--out", "mine").code == 2

@@ -234,7 +234,7 @@ def test_digest_follows_the_content():
     assert len(SCHEMA.digest()) == 64
 
 
-GOOD = """
+GOOD = """format = 1
 [label]
 name = "y"
 positive = ["1"]
@@ -280,7 +280,7 @@ def test_malformed_schema_files_are_explained(tmp_path, old, new, message):
 
 
 def test_what_is_wrong_in_a_schema_file_is_said_with_its_name(tmp_path):
-    (tmp_path / "empty.toml").write_text("")
+    (tmp_path / "empty.toml").write_text("format = 1")
     with pytest.raises(DataError, match=r"empty\.toml': In the schema, columns, label is missing"):
         Schema.from_toml(tmp_path / "empty.toml")
 

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import http.server
 import io
+import os
 import shutil
 import ssl
 import subprocess
@@ -224,9 +225,9 @@ def test_a_bomb_is_not_unpacked(tmp_path, monkeypatch):
     bomb = zipped(adult_data=b"0" * 50_000_000, adult_test=TEST)
     assert len(bomb) < 100_000
     read = []
-    digest = download._digest
+    digest = download.digest
     monkeypatch.setattr(
-        download, "_digest", lambda content: read.append(len(content)) or digest(content)
+        download, "digest", lambda content: read.append(len(content)) or digest(content)
     )
     with serving(answer(bomb)) as server, pytest.raises(DataError, match="checksum"):
         fetch_adult(tmp_path, server.url())
@@ -255,11 +256,10 @@ def test_a_folder_that_cannot_be_written_to_is_found_out_first(tmp_path):
 
 
 def test_a_disk_that_fills_up_leaves_nothing(tmp_path, monkeypatch):
-    def full(file, content):
-        file.write(content[:10])
+    def full(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(download, "_flush", full)
+    monkeypatch.setattr(os, "fsync", full)
     said = pytest.raises(DataError, match="No space left on device; choose another --data-dir")
     with serving(answer(GOOD)) as server, said:
         fetch_adult(tmp_path, server.url())

@@ -15,8 +15,11 @@ import pytest
 import ppadmm.data
 import ppadmm.datasets
 from ppadmm.data import Dataset, Numeric, Schema, Shard, infer_schema, split
-from ppadmm.datasets import NAMES, load
+from ppadmm.datasets import NAMES, SOURCES, load
 from ppadmm.errors import DataError, InputError
+from ppadmm.runs.folder import write_run
+from ppadmm.runs.run import train
+from ppadmm.runs.specification import RunSpec
 
 SAMPLED = [1, 6, 7, 8, 9]
 FOLDER = Path(os.environ.get("PPADMM_DATA", "/nowhere"))
@@ -366,3 +369,23 @@ def test_public_names():
     }
     for package in (ppadmm.data, ppadmm.datasets):
         assert all(hasattr(package, name) for name in package.__all__)
+
+
+def test_a_schema_is_taken_itself_or_by_the_path_of_its_file(tmp_path):
+    schema = SOURCES["synthetic"].schema
+    file, csv = tmp_path / "s.toml", tmp_path / "x.csv"
+    file.write_text(schema.to_toml(), encoding="utf-8")
+    table = load("synthetic").table.slice(0, 500)
+    pyarrow.csv.write_csv(table, csv)
+    given = [load(str(csv), schema=each) for each in (schema, file, str(file))]
+    assert [data.schema for data in given] == [schema] * 3
+    with pytest.raises(DataError, match="There is no schema file"):
+        load(str(csv), schema=tmp_path / "none.toml")
+    terms = {"data": str(csv), "agents": 2, "rounds": 2, "seed": 1, "delta": 1e-3}
+    runs = [train(RunSpec(**terms, schema=each)) for each in (schema, file, str(file))]
+    assert {run.model.tobytes() for run in runs} == {runs[0].model.tobytes()}
+    with pytest.raises(InputError, match=r"Expected schema to be a Schema or the path of a file"):
+        RunSpec(schema={"columns": []})
+    folder = write_run(runs[0], tmp_path / "run")
+    assert "ppadmm train" not in (folder / "report.html").read_text()  # no path to name
+    assert "--schema" in (write_run(runs[1], tmp_path / "again") / "report.html").read_text()

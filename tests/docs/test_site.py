@@ -56,6 +56,14 @@ def test_the_readme_is_there_whole(site):
     assert [line for line in plain if " ".join(line.split()) not in text] == []
 
 
+def test_the_site_offers_the_schemas_of_the_package_and_no_others(site):
+    """There is one copy, in the package; the site is made from it."""
+    shipped = sorted((ROOT / "src" / "ppadmm" / "statements" / "schemas").glob("*.json"))
+    offered = sorted((path.name, path.read_bytes()) for path in site.rglob("*.schema.json"))
+    assert offered == [(path.name, path.read_bytes()) for path in shipped]
+    assert not list((ROOT / "docs").rglob("*.schema.json"))
+
+
 def test_every_page_is_built(site):
     for page in PAGES:
         if page.startswith("docs/"):

@@ -533,3 +533,22 @@ def test_without_scikit_learn_the_name_says_how_to_get_it():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'ppadmm[sklearn]'" in found.stdout
+
+
+MISSING = {
+    "numbers": lambda: np.where(np.arange(200) == 3, np.nan, 1.0),
+    "objects": lambda: np.array([*"bab", np.nan, *"a" * 196], dtype=object),
+    "texts of pandas": lambda: pd.Series([*"bab", np.nan, *"a" * 196]),
+    "whole numbers of pandas": lambda: pd.Series([1, 0, 1, None, *[0] * 196], dtype="Int64"),
+    "days": lambda: np.array(["2020-01-01"] * 3 + ["NaT"] + ["2020-01-02"] * 196, "M8[D]"),
+}
+
+
+@pytest.mark.parametrize("make", MISSING.values(), ids=MISSING)
+def test_a_missing_label_or_group_is_one_sentence(make):
+    X, y = np.random.default_rng(0).uniform(size=(200, 2)), np.arange(200) % 2
+    model = PrivateLogisticRegression(bounds=(0, 1), classes=[0, 1], n_agents=2, random_state=0)
+    with pytest.raises(DataError, match=r"The group of record 3 is missing; give it or drop"):
+        model.fit(X, y, groups=make())
+    with pytest.raises(DataError, match=r"The label of record 3 is missing; give it or drop"):
+        model.fit(X, make())

@@ -40,6 +40,7 @@ TERMS = {
     "delta": 1e-5,
     "nonce": "2026-11-18T00:00:00+00:00",
     "regularisation": 0.05,
+    "format": 2,
 }
 """An agreement that leaves the rest to defaults."""
 MORE_TERMS = {
@@ -54,6 +55,7 @@ MORE_TERMS = {
     "speaking": {"statistic": "loss", "test": "svt", "releases": 3, "share": 0.1},
 }
 SCHEMA = """
+format = 1
 confirmed = true
 
 [label]

@@ -82,17 +82,26 @@ class TestEntries:
         for reader in (OwnerLedger.open, read_rows):
             with pytest.raises(LedgerError, match="is a folder, not a ledger"):
                 reader(tmp_path)
-        text = tmp_path / "text"
-        text.write_text("no database " * 200)
-        with pytest.raises(LedgerError, match="damaged"):
-            OwnerLedger.open(text)
+        for name, content, why in (
+            ("text", b"no database " * 200, "it is no SQLite database"),
+            ("short", b"SQLite", "it is no SQLite database"),
+            ("empty", b"", "it is empty"),
+        ):
+            file = tmp_path / name
+            file.write_bytes(content)
+            for reader in (OwnerLedger.open, read_rows):
+                with pytest.raises(LedgerError, match=f"is no ledger of ppadmm: {why}; name") as no:
+                    reader(file)
+                assert "make one with ppadmm ledger new FILE, or if it was one" in str(no.value)
+            assert file.read_bytes() == content
         other = tmp_path / "other"
         db = sqlite3.connect(other)
         db.execute("CREATE TABLE t (x)")
         db.close()
         before = other.read_bytes()
-        with pytest.raises(LedgerError, match="not a ledger of ppadmm"):
-            OwnerLedger.open(other)
+        for reader in (OwnerLedger.open, read_rows):
+            with pytest.raises(LedgerError, match="it is another program's SQLite database"):
+                reader(other)
         assert other.read_bytes() == before
 
     def test_a_ledger_of_an_earlier_format_is_refused_in_a_sentence(self, full, ledger):

@@ -32,12 +32,12 @@ from ppadmm.peers.agreement_file import load_agreement, save_agreement, save_sig
 from ppadmm.peers.pki import enrolment
 from ppadmm.peers.pki.authority import Authority
 from ppadmm.peers.pki.enrolment import Keys
-from ppadmm.peers.pki.key_files import read_signing_key
 from ppadmm.peers.pki.names import host_of
 from ppadmm.peers.settings import PeerFile
 from ppadmm.peers.site import Participant as Part
 from ppadmm.peers.site import read_records
 from ppadmm.problem import make_graph
+from ppadmm.statements.keys import read_key
 
 ROOT = Path(__file__).parents[2]
 HERE = "127.0.0.1"
@@ -144,18 +144,20 @@ def make_sites(
             ledger.grant("records", Budget(2.0, 1e-4))
     values = {"eta": 0.1, "regularisation": 0.05, "delta": 1e-4, "patience": 60.0, **terms}
     agreement = Agreement(
-        tuple(parties), network.edges, SCHEMA.digest(), SCHEMA.dimension,
+        parties=tuple(parties), edges=network.edges, schema=SCHEMA.digest(),
+        parameters=SCHEMA.dimension,
         rounds=rounds, nonce=datetime.now(UTC).isoformat(), **values,
     )  # fmt: skip
     sites = Sites(folder, n)
     for i, file in enumerate(sites.files):
         save_agreement(agreement, file.parent / "agreement.json")
-        key = read_signing_key(PeerFile.load(file).keys.signing)
+        key = read_key(PeerFile.load(file).keys.signing)
         save_signature(file.parent / "signature.json", agreement, i, key)
     return sites
 
 
 PEER = """
+format = 1
 name = "site-{i}"
 agent = {i}
 data = "data.csv"
@@ -186,7 +188,7 @@ def make_router(sites, endpoint):
     asked = enrolment.request(keys, place.name, [host_of(endpoint)])
     enrolment.join(keys, place.name, Authority(sites.folder / "ca").approve(asked))
     (place / "peer.toml").write_text(
-        f'name = "{place.name}"\nagent = {sites.count}\nagreement = "agreement.json"\n'
+        f'format = 1\nname = "{place.name}"\nagent = {sites.count}\nagreement = "agreement.json"\n'
     )
     save_agreement(sites.agreement, place / "agreement.json")
     return place / "peer.toml"

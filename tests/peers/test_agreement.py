@@ -106,7 +106,7 @@ def test_each_agent_gets_its_own_budget():
         ({"delta": 2.0}, "delta"),
         ({"rounds": 0}, "rounds"),
         ({"algorithm": "sgd"}, "Unknown algorithm 'sgd'"),
-        ({"format": 1}, "format 1, this version reads 2; draft it anew"),
+        ({"format": 1}, "format 1, and this version reads format 2; draft it anew"),
         ({"pace": -1.0}, "pace"),
         ({"pace": 300.0}, "A pace of 300 s leaves no room in a patience of 600 s"),
     ],

@@ -19,7 +19,7 @@ from ppadmm.ledger.run import decode
 from ppadmm.peers import control
 from ppadmm.peers.certified import verify_certificates
 from ppadmm.peers.messages import FINAL, VALUE, Codec, kind_of
-from ppadmm.peers.pki.key_files import read_signing_key
+from ppadmm.statements.keys import read_key
 from tests.peers.sites import (
     SEED,
     Peer,
@@ -140,7 +140,7 @@ def paths_of(sites):
 def lie(sites, i, folder, change, key=None):
     """All certificates, of which site i has changed its own and signed it anew."""
     paths = paths_of(sites)
-    key = read_signing_key(sites.files[i].parent / "keys" / "signing.key") if key is None else key
+    key = read_key(sites.files[i].parent / "keys" / "signing.key") if key is None else key
     changed = folder / "certificate.json"
     changed.write_bytes(resigned(paths[i].read_bytes(), key, change))
     return [changed if k == i else path for k, path in enumerate(paths)]
@@ -360,7 +360,7 @@ def test_a_site_with_other_terms_is_named_and_nothing_is_spent(tmp_path):
     place = sites.files[2].parent
     other = replace(sites.agreement, eta=0.2, rounds=13)
     save_agreement(other, place / "agreement.json")
-    key = read_signing_key(place / "keys" / "signing.key")
+    key = read_key(place / "keys" / "signing.key")
     save_signature(place / "signature.json", other, 2, key)
     codes, peers = run_sites(sites)
     assert codes == [6, 6, 6]

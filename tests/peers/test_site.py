@@ -10,7 +10,6 @@ import pytest
 from ppadmm.errors import InputError, UnfinishedError
 from ppadmm.peers.agreement_file import load_agreement, save_agreement
 from ppadmm.peers.certified import certify_folder
-from ppadmm.peers.pki.key_files import read_signing_key
 from ppadmm.peers.results import write_site_run
 from ppadmm.peers.settings import PeerFile
 from ppadmm.peers.status import EventLog
@@ -18,6 +17,7 @@ from ppadmm.peers.taking_part import SiteSettings, take_part
 from ppadmm.problem import LOSSES
 from ppadmm.problem.losses import Logistic
 from ppadmm.runs.report.page import write_report
+from ppadmm.statements.keys import read_key
 from tests.peers.hub import Hub
 from tests.peers.in_memory import QUICK
 from tests.peers.sites import make_sites
@@ -28,7 +28,7 @@ def run_parts(sites, seed=None):
     hub, found = Hub(sites.agreement.edges, cap=1 << 20), {}
 
     def go(part, file):
-        told, key = [], read_signing_key(PeerFile.load(file).keys.signing)
+        told, key = [], read_key(PeerFile.load(file).keys.signing)
         ledger = file.parent / "site.ledger" if seed is None else None
         setting = SiteSettings(part, key, sites.agreement.sign(key), file.parent / "state", ledger,
                           "records")  # fmt: skip
@@ -88,7 +88,7 @@ class TestPaidFor:
         """A finished part, the folder of its site and its key."""
         sites = make_sites(tmp_path, n=2, graph="complete", rounds=2)
         here = sites.files[0].parent
-        return run_parts(sites)[0][0], here, read_signing_key(here / "keys" / "signing.key")
+        return run_parts(sites)[0][0], here, read_key(here / "keys" / "signing.key")
 
     def test_a_certificate_that_is_made_later_is_the_same(self, part):
         result, here, key = part

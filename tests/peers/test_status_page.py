@@ -12,11 +12,11 @@ from ppadmm.ledger import MemoryLedger
 from ppadmm.noise import SeededNoise
 from ppadmm.peers.metrics import prometheus
 from ppadmm.peers.peer import Peer
-from ppadmm.peers.pki.key_files import read_signing_key
 from ppadmm.peers.results import live_page, view_json
 from ppadmm.peers.settings import PeerFile
 from ppadmm.peers.store import PeerStore
 from ppadmm.peers.terminal import screen
+from ppadmm.statements.keys import read_key
 from tests.peers.hub import Hub
 from tests.peers.in_memory import QUICK
 from tests.peers.sites import make_sites
@@ -44,7 +44,7 @@ def run_in_memory(sites, folder, each_round):
     """Run all sites in threads; `each_round(k, peer, part)` is called from each after a round."""
     hub, peers = Hub(sites.agreement.edges, cap=1 << 20), []
     for part, file in zip(sites.parts(3), sites.files, strict=True):
-        key = read_signing_key(PeerFile.load(file).keys.signing)
+        key = read_key(PeerFile.load(file).keys.signing)
         agent = part.agent(part.rule(), MemoryLedger())
         signature = sites.agreement.sign(key)
         end, store = hub.end(part.number), PeerStore(folder / str(part.number))

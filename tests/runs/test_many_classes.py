@@ -118,7 +118,7 @@ def flowers(tmp_path):
     path.write_text("\n".join(["width,length,kind", *rows]) + "\n")
     schema = tmp_path / "flowers.toml"
     schema.write_text(
-        'confirmed = true\n[label]\nname = "kind"\nclasses = ["a", "b", "c"]\n'
+        'format = 1\nconfirmed = true\n[label]\nname = "kind"\nclasses = ["a", "b", "c"]\n'
         '[[columns]]\nname = "width"\nlow = -2\nhigh = 4\n'
         '[[columns]]\nname = "length"\nlow = -4\nhigh = 2\n'
     )

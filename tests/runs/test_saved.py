@@ -138,11 +138,11 @@ class TestRefused:
     def test_another_format(self, tmp_path):
         folder = copy_of("private", tmp_path / "run")
         change(folder, "result.json", format=99)
-        self.refuse(folder, "has format 99 and this version reads format 1")
+        self.refuse(folder, "has format 99, and this version reads format 1")
         result = json.loads((folder / "result.json").read_text())
         del result["format"]
         (folder / "result.json").write_text(json.dumps(result))
-        self.refuse(folder, "has format none")
+        self.refuse(folder, "has no format, and this version")
 
     @pytest.mark.parametrize("file", ["model.json", "releases.npz", "statement.txt"])
     def test_a_file_that_is_gone_or_broken(self, tmp_path, file):
@@ -154,7 +154,7 @@ class TestRefused:
 
     def test_a_result_that_is_no_object(self, tmp_path):
         (tmp_path / "result.json").write_text("[]")
-        self.refuse(tmp_path, "has format none")
+        self.refuse(tmp_path, "has no format, and this version")
 
     def test_an_existing_file_is_left_alone(self, tmp_path):
         (tmp_path / "mine.html").write_text("mine")

@@ -134,7 +134,7 @@ class TestContent:
             (at("statement", "agents", 0, "reserved", 0, "free")(1), "none of what it may be"),
             (at("statement", "agents", 0, "reserved", 0, "ratio")(-1.0), "none of what it may be"),
             (at("statement", "unit")(5), "is not of type string"),
-            (at("format")(2), "is not 1"),
+            (at("format")(2), "has format 2, and this version reads format 1"),
         ],
     )
     def test_a_false_statement_is_rejected(self, change, reason):

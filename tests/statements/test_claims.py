@@ -1,6 +1,9 @@
 """The words of a statement: no ε is spelt smaller than it is, and no large δ goes unnoticed."""
 
+import json
+import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -9,7 +12,7 @@ from ppadmm.algorithms.settings import Speaking
 from ppadmm.datasets import load
 from ppadmm.runs.run import train
 from ppadmm.runs.specification import RunSpec
-from ppadmm.statements.claims import delta_warnings, rounded_up
+from ppadmm.statements.claims import WEAK, delta_warnings, rounded_up, weakness
 from tests.small_runs import finished
 
 
@@ -77,3 +80,38 @@ def test_what_is_stated_is_what_was_reserved_however_little_was_spent():
     for spent, stated in zip(result.spent, result.statement.epsilons, strict=True):
         assert accountant.epsilon(spent, spec.delta).epsilon < 0.5
         assert 0.99 < stated <= 1.0
+
+
+class TestALargeEpsilon:
+    def test_what_it_means_is_said_in_words(self):
+        assert weakness(None) == weakness(1.0) == weakness(10.0) == []
+        (said,) = weakness(math.log(29_999))
+        assert said.startswith("a weak guarantee: at ε = 10.31 someone who knows two records")
+        assert "be wrong only once in 30,000 guesses" in said  # 1/(1 + eᵉ)
+        assert "once in many millions of guesses" in weakness(1e6)[0]
+
+    def test_a_private_statement_says_it_once(self):
+        said = finished("private").statement
+        assert not any(each.startswith(WEAK) for each in said.warnings)
+        much = replace(said, epsilon=12.0, epsilons=(12.0,))
+        assert sum(each.startswith(WEAK) for each in much.warnings) == 1
+        again = replace(much, epsilon=13.0)
+        assert [each for each in again.warnings if each.startswith(WEAK)] == weakness(13.0)
+        assert replace(again, epsilon=2.0).warnings == said.warnings
+        assert "PRIVATE: ε = 12" in much.text()
+        assert much.text().count("Warning: a weak guarantee: at ε = 12 ") == 1
+
+    def test_nothing_weak_about_what_is_no_guarantee(self):
+        said = finished("seeded").statement
+        assert replace(said, epsilon=50.0).warnings == said.warnings
+
+    def test_the_command_line_the_report_and_verify_say_it(self, command):
+        train = ("train", "--rounds", 2, "--agents", 3, "--epsilon", 12, "--out", "r")
+        words = " ".join(command(*train).out.split())
+        assert words.count("Warning: a weak guarantee: at ε = 12 someone who knows") == 1
+        assert "a weak guarantee: at ε = 12" in Path("r/report.html").read_text()
+        assert json.loads(Path("r/statement.json").read_text())["warnings"] == weakness(12.0)
+        assert command("key", "new", "k").code == 0
+        assert command("certify", "r", "--key", "k").code == 0
+        words = " ".join(command("verify", "r/certificate.json").out.split())
+        assert words.count("Warning: a weak guarantee: at ε = 12 someone") == 1

@@ -100,3 +100,29 @@ class TestPassphrases:
         code, said = typed([b"no word"], "certify", run, "--key", "k", "--out", "d")
         assert code == 2
         assert "does not open" in said
+
+
+def test_a_key_that_others_can_read_is_refused_unless_it_is_encrypted(tmp_path):
+    keys.new_key(tmp_path / "k")
+    keys.new_key(tmp_path / "locked", b"one word")
+    for name in ("k", "locked"):
+        (tmp_path / name).chmod(0o644)
+    with pytest.raises(InputError, match="readable by others; give: chmod 600"):
+        keys.read_key(tmp_path / "k")
+    keys.read_key(tmp_path / "locked", b"one word")
+
+
+def test_peer_new_encrypts_the_key_that_signs(command, monkeypatch):
+    monkeypatch.delenv("PPADMM_PASSPHRASE", raising=False)
+    Path("secret").write_text("correct horse\n")
+    made = command("peer", "new", "a", "--agent", 0, "--passphrase-file", "secret", "--json")
+    signing, tls = Path("a/keys/signing.key"), Path("a/keys/tls.key")
+    assert b"ENCRYPTED" in signing.read_bytes()
+    assert b"ENCRYPTED" not in tls.read_bytes()
+    assert tls.stat().st_mode & 0o777 == 0o600
+    public = keys.public_key(keys.read_key(signing, b"correct horse"))
+    assert made.json["public_signing_key"] == public
+    assert command("peer", "request", "a/peer.toml").code == 0
+    monkeypatch.setenv("PPADMM_PASSPHRASE", "one word")
+    assert command("peer", "new", "b", "--agent", 1).code == 0
+    keys.read_key(Path("b/keys/signing.key"), b"one word")

@@ -1,18 +1,14 @@
 """`ppadmm key`, `ppadmm certify` and `ppadmm verify`: statements that others can check."""
 
-import os
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ppadmm.cli import options
 from ppadmm.cli.app import app
 from ppadmm.cli.common import show
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from ppadmm.cli.passphrases import Passphrase, PassphraseFile, new_passphrase, opened
 
 key_app = typer.Typer(
     name="key",
@@ -21,22 +17,12 @@ key_app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(key_app)
-VARIABLE = "PPADMM_PASSPHRASE"
-PassphraseFile = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help=f"The passphrase of the private key is this file's first line [${VARIABLE}].",
-    ),
-]
 
 
 @key_app.command()
 def new(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The new private key.")],
-    passphrase: Annotated[
-        bool, typer.Option("--passphrase", help="Ask for a passphrase to encrypt it with.")
-    ] = False,
+    passphrase: Passphrase = False,
     passphrase_file: PassphraseFile = None,
     as_json: options.Json = False,
 ) -> None:
@@ -46,9 +32,7 @@ def new(
     """
     from ppadmm.statements.keys import new_key
 
-    secret = _told(passphrase_file)
-    if secret is None and passphrase:
-        secret = _asked(f"New passphrase of {file}", twice=True)
+    secret = new_passphrase(file, passphrase, passphrase_file)
     public = new_key(file, secret)
     if as_json:
         encrypted = secret is not None
@@ -59,31 +43,6 @@ def new(
     show(f"Private key: {file} ({how})\nPublic key:  {file}.pub\n{public}")
     if secret is None:
         show("Whoever reads that file can sign in your name; --passphrase encrypts it.")
-
-
-def _told(file: Path | None) -> bytes | None:
-    """Return a passphrase from a file or from the environment."""
-    from ppadmm.statements.keys import read_passphrase
-
-    if file is not None:
-        return read_passphrase(file)
-    return os.environ[VARIABLE].encode() if VARIABLE in os.environ else None
-
-
-def _asked(question: str, twice: bool = False) -> bytes:
-    return str(
-        typer.prompt(question, hide_input=True, confirmation_prompt=twice, err=True)
-    ).encode()
-
-
-def _opened(file: Path, passphrase_file: Path | None) -> "Ed25519PrivateKey":
-    """Read a private key; where nobody told its passphrase, ask whoever is at the terminal."""
-    from ppadmm.statements.keys import is_encrypted, read_key
-
-    secret = _told(passphrase_file)
-    if secret is None and is_encrypted(file) and sys.stdin.isatty():
-        secret = _asked(f"Passphrase of {file}")
-    return read_key(file, secret)
 
 
 @app.command()
@@ -109,7 +68,7 @@ def certify(
     from ppadmm.statements.keys import public_key_named
 
     peers = [public_key_named(each) for each in peer or []]
-    path = certify_folder(run, _opened(key, passphrase_file), name or "", peers, out)
+    path = certify_folder(run, opened(key, passphrase_file), name or "", peers, out)
     show({"certificate": str(path)} if as_json else f"Certificate: {path}")
 
 

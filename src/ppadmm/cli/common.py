@@ -69,6 +69,13 @@ def kept_by(booking: "LedgerOptions | None") -> str:
     )
 
 
+def is_saved(out: Path | None, no_save: bool, as_json: bool) -> bool:
+    """Say whether results are written: with --json only where --out asks for it."""
+    if no_save and out is not None:
+        raise InputError(f"--no-save writes nothing and --out {str(out)!r} asks to; leave out one.")
+    return not no_save and (out is not None or not as_json)
+
+
 @contextmanager
 def interruptible(kept: str = "nothing was written") -> Iterator[None]:
     """Turn Ctrl-C into an error of ours: Typer has its own, silent way with it."""

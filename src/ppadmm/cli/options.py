@@ -14,6 +14,7 @@ from ppadmm.cli import names
 # What all commands have
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+NoSave = Annotated[bool, typer.Option("--no-save", help="Write nothing.")]
 
 
 def out(metavar: str, text: str) -> Any:

@@ -1,6 +1,7 @@
 """`ppadmm peer`: a site of a run over a network. Here: keys, requests, certificates."""
 
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,7 @@ import typer
 from ppadmm.cli import options
 from ppadmm.cli.app import app
 from ppadmm.cli.common import interruptible, show
+from ppadmm.cli.passphrases import Passphrase, PassphraseFile, new_passphrase
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -48,15 +50,21 @@ def new(
     folder: Annotated[
         Path | None, typer.Option(metavar="DIR", help="New folder [the name].")
     ] = None,
+    passphrase: Passphrase = False,
+    passphrase_file: PassphraseFile = None,
     as_json: options.Json = False,
 ) -> None:
     """Make a folder for a site: a commented peer.toml and two private keys that stay in it.
+
+    A passphrase encrypts the key that signs messages; the key of the links has none, since Zenoh
+    reads no encrypted file (docs/transport.md).
 
     Example: ppadmm peer new hospital-a --agent 0 --endpoint hospital-a.example.org:7447
     """
     from ppadmm.peers.enrolling import new_site
 
-    site = new_site(name, agent, endpoint, folder)
+    secret = partial(new_passphrase, ask=passphrase, file=passphrase_file)
+    site = new_site(name, agent, endpoint, folder, secret)
     file, keys = site.folder / "peer.toml", site.keys
     if as_json:
         public = keys.public_signing_key()
@@ -80,15 +88,14 @@ def request(
     """
     from cryptography.hazmat.primitives.serialization import Encoding
 
-    from ppadmm.peers.enrolling import require_absent
+    from ppadmm.files import write_new
     from ppadmm.peers.pki import certificates, enrolment
     from ppadmm.peers.settings import PeerFile
 
     peer = PeerFile.load(file)
     asked = enrolment.request(peer.keys, peer.name, peer.hosts)
     place = out or Path(f"{peer.name}.request.pem")
-    require_absent(place)
-    place.write_bytes(asked.public_bytes(Encoding.PEM))
+    write_new(place, asked.public_bytes(Encoding.PEM))
     if as_json:
         show({"request": str(place), "fingerprint": certificates.fingerprint(asked)})
         return
@@ -109,6 +116,7 @@ def approve(
 
     Example: ppadmm peer approve hospital-a.request.pem --ca ca
     """
+    from ppadmm.files import write_new
     from ppadmm.peers.enrolling import require_absent
     from ppadmm.peers.pki import certificates, enrolment
     from ppadmm.peers.pki.authority import Authority
@@ -126,7 +134,7 @@ def approve(
         show(f"Message key: {certificates.signing_key_of(asked) or 'none'}")
     _compare("the site", asked, fingerprint, quiet=as_json)
     reply = Authority(ca).approve(asked, days)
-    place.write_bytes(certificates.pem(reply))
+    write_new(place, certificates.pem(reply))
     until, mine = _day(reply[0]), certificates.fingerprint(reply[-1])
     if as_json:
         show({"reply": str(place), "name": name, "until": until, "authority_fingerprint": mine})

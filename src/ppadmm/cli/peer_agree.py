@@ -1,6 +1,7 @@
 """`ppadmm peer card, agree, sign`: from what each site offers to terms that all have signed."""
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,7 @@ import typer
 
 from ppadmm.cli import names, options
 from ppadmm.cli.common import interruptible, show
+from ppadmm.cli.passphrases import PassphraseFile, opened
 from ppadmm.cli.peer import PeerPath, group, quoted
 from ppadmm.errors import InputError
 
@@ -95,6 +97,7 @@ def agree(
 def sign(
     file: PeerPath,
     yes: Annotated[bool, typer.Option("--yes", help="Sign without being asked.")] = False,
+    passphrase_file: PassphraseFile = None,
     as_json: options.Json = False,
 ) -> None:
     """Show the agreement in words, check this site's part of it, and sign it.
@@ -120,7 +123,7 @@ def sign(
         with interruptible("nothing was signed"):
             if not typer.confirm("Sign it?", default=False):
                 raise InputError("It was not signed.")
-    place = sign_agreement(peer, party)
+    place = sign_agreement(peer, party, partial(opened, file=passphrase_file))
     if as_json:
         reasons = list(party.public.not_private_because)
         show({"file": str(place), "digest": terms.digest, "not_private_because": reasons})

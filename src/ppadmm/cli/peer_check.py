@@ -1,11 +1,13 @@
 """`ppadmm peer check`: a look at everything that a run needs, at this site and its neighbours."""
 
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from ppadmm.cli import options
 from ppadmm.cli.common import interruptible, show
+from ppadmm.cli.passphrases import PassphraseFile, opened
 from ppadmm.cli.peer import PeerPath, group, quoted
 from ppadmm.errors import PpadmmError
 
@@ -22,6 +24,7 @@ def check(
     seconds: Annotated[
         float, typer.Option(metavar="S", help="How long to listen for the neighbours.")
     ] = 10.0,
+    passphrase_file: PassphraseFile = None,
     as_json: options.Json = False,
 ) -> None:
     """Look at everything a run needs, at this site and at its neighbours; one line for each.
@@ -35,7 +38,7 @@ def check(
     from ppadmm.peers.settings import PeerFile
 
     with interruptible():
-        rows = check_site(PeerFile.load(file), seconds)
+        rows = check_site(PeerFile.load(file), seconds, partial(opened, file=passphrase_file))
     problems = [row for row in rows if row.problem]
     if as_json:
         show({"ok": not problems, "found": [vars(row) for row in rows]})

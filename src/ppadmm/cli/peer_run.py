@@ -9,6 +9,7 @@ import typer
 
 from ppadmm.cli import options
 from ppadmm.cli.common import interruptible, kept_for, show
+from ppadmm.cli.passphrases import PassphraseFile, opened
 from ppadmm.cli.peer import PeerPath, group
 from ppadmm.errors import PpadmmError, UnfinishedError
 
@@ -47,6 +48,7 @@ def run(
             metavar="INT", help="Simulate: noise from a seed, NOT private; charges no ledger."
         ),
     ] = None,
+    passphrase_file: PassphraseFile = None,
     as_json: options.Json = False,
 ) -> None:
     """Take part in the run that peer.toml and its agreement describe.
@@ -69,7 +71,7 @@ def run(
     )
     from ppadmm.runs.folder import require_new
 
-    site = load_site(file, test_seed)
+    site = load_site(file, test_seed, partial(opened, file=passphrase_file))
     folder = out or site.results
     require_new(folder)
     port = site.peer.status if status is None else status
@@ -113,7 +115,7 @@ def router(
 
     peer = PeerFile.load(file)
 
-    def opened(terms: "Agreement", because: "Revocations | None") -> None:
+    def say(terms: "Agreement", because: "Revocations | None") -> None:
         head = f"Router {peer.name!r} of run {terms.digest[:12]}… listens on {listen}; Ctrl-C ends."
         if because is not None:
             head = f"Revoked: {', '.join(sorted(because.names))}; the links are opened anew."
@@ -121,7 +123,7 @@ def router(
         show(plain if as_json else head)
 
     with interruptible("the router is closed"):
-        run_router(peer, listen, opened)
+        run_router(peer, listen, say)
 
 
 def _end_as_by_hand() -> None:

@@ -45,13 +45,6 @@ def schema(
 
 
 def _write(out: Path, text: str) -> None:
-    """Write a file that is not there yet."""
-    from ppadmm.errors import InputError
+    from ppadmm.files import write_new
 
-    try:
-        with out.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise InputError(f"{str(out)!r} exists already; choose another --out.") from None
-    except OSError as error:
-        raise InputError(f"Cannot write {str(out)!r}: {error.strerror or error}.") from None
+    write_new(out, text.encode())

@@ -12,6 +12,7 @@ from ppadmm.cli.common import (
     booking_of,
     counts,
     interruptible,
+    is_saved,
     kept_by,
     kept_for,
     numbers,
@@ -133,7 +134,7 @@ def train(
             "releases.npz [runs/<date>-<time>-<algorithm>-<data>; with --json none].",
         ),
     ] = None,
-    no_save: Annotated[bool, typer.Option("--no-save", help="Write nothing.")] = False,
+    no_save: options.NoSave = False,
     mlflow: Annotated[
         str | None,
         typer.Option(
@@ -184,7 +185,7 @@ def train(
         }
         spec = RunSpec.of(preset, speaking=_speaking(tested), **given, **each)
         placed = agents_engine(engine, ray_address, checkpoints)
-        save = not no_save and (out is not None or not as_json)
+        save = is_saved(out, no_save, as_json)
         require_writable(spec, out, save)
         track = None if mlflow is None else MLflowCallback(mlflow)
         if track is not None:

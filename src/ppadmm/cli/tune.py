@@ -7,7 +7,17 @@ import typer
 
 from ppadmm.cli import names, options
 from ppadmm.cli.app import app
-from ppadmm.cli.common import booking_of, interruptible, kept_by, numbers, progress, show
+from ppadmm.cli.common import (
+    booking_of,
+    interruptible,
+    is_saved,
+    kept_by,
+    kept_for,
+    numbers,
+    progress,
+    show,
+)
+from ppadmm.errors import UnfinishedError
 
 
 @app.command(cls=names.NamingCommand)
@@ -38,7 +48,15 @@ def tune(
     rounds: options.Rounds = None,
     seed: options.Seed = None,
     as_json: options.Json = False,
-    out: Annotated[Path | None, options.out("DIR", "New folder for the chosen run.")] = None,
+    out: Annotated[
+        Path | None,
+        options.out(
+            "DIR",
+            "New folder for the chosen run and tune.json, what was tried "
+            "[runs/<date>-<time>-<algorithm>-<data>; with --json none].",
+        ),
+    ] = None,
+    no_save: options.NoSave = False,
     ledger: options.LedgerFile = None,
     dataset: options.LedgerName = None,
     resume: options.Resume = False,
@@ -50,11 +68,15 @@ def tune(
 
     With --ledger all runs and scores are reserved in the data owner's ledger before the first.
 
+    The chosen run and what was tried are saved as train saves a run: in a new folder under runs, or
+    in that of --out. With --json nothing is saved unless --out is given; with --no-save, never.
+
     Example: ppadmm tune patients.csv --schema patients.toml --etas 0.001,0.01,0.1 --epsilon 1
     """
-    from ppadmm.runs.folder import require_new, write_run
+    from ppadmm.runs.folder import new_folder, require_new
     from ppadmm.runs.specification import RunSpec
     from ppadmm.studies.tune import tune as search
+    from ppadmm.studies.tune import write_tuned
     from ppadmm.studies.tune_text import tune_text
 
     booking = booking_of(ledger, dataset, resume)
@@ -63,8 +85,9 @@ def tune(
             data=data, algorithm=algorithm, epsilon=epsilon, delta=delta, label=label,
             schema=schema, data_dir=data_dir, agents=agents, graph=graph, rounds=rounds, seed=seed,
         )  # fmt: skip
-        if out is not None:
-            require_new(out)
+        save = is_saved(out, no_save, as_json)
+        if save:
+            require_new(out or new_folder(spec))
         with progress(hidden=as_json) as report:
             found = search(
                 spec,
@@ -74,6 +97,14 @@ def tune(
                 on_run=report,
                 booking=booking,
             )
-        if out is not None:
-            write_run(found.result, out)
+        folder, unfinished = None, None
+        with kept_for(None if booking is None else "the same command with --resume"):
+            try:
+                folder = write_tuned(found, out) if save else None
+            except UnfinishedError as error:
+                unfinished = error
     show(found.to_dict() if as_json else tune_text(found))
+    if folder is not None and not as_json:
+        typer.echo(f"\nResults: {folder}\nReport:  {folder / 'report.html'}")
+    if unfinished is not None:
+        raise unfinished

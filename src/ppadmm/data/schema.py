@@ -4,7 +4,6 @@ A schema is public. Encoding a record uses the record and the schema and nothing
 and categories leak nothing as long as they were not read off private data (`confirmed`).
 """
 
-import hashlib
 import json
 import math
 import tomllib
@@ -17,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ppadmm import canonical
 from ppadmm.data.coded import Coded
 from ppadmm.data.columns import column, numbers
 from ppadmm.data.encode import (
@@ -30,7 +30,10 @@ from ppadmm.data.encode import (
 from ppadmm.data.shard import Matrix, Vector
 from ppadmm.data.tables import as_table
 from ppadmm.errors import DataError
+from ppadmm.files import require_format
 
+FORMAT = 1
+"""Of schema files; the digest is of what a schema says, not of how the file spells it."""
 INTERCEPT = "intercept"
 MISSING = ("", "?")
 SPARSE_BELOW, SPARSE_ABOVE = 0.1, 200
@@ -310,6 +313,7 @@ class Schema:
         """Return the text of a schema file, for a person to check and confirm."""
         # Strings, numbers, truth values and lists of strings are spelt alike in JSON and TOML.
         lines = [
+            f"format = {FORMAT}",
             f"confirmed = {spelt(self.confirmed)}",
             f"missing = {spelt(self.missing)}",
             *toml_table("[label]", self.label),
@@ -326,7 +330,8 @@ class Schema:
 
         Where nothing is said about `confirmed`, nobody has confirmed it.
         """
-        _check_keys("the schema", content, {"columns", "label"}, {"missing", "confirmed", "agents"})
+        _check_keys("the schema", content, {"columns", "label"},
+                    {"format", "missing", "confirmed", "agents"})  # fmt: skip
         columns = tuple(_column(entry) for entry in _tables(content, "columns"))
         agents = tuple(_agents(entry) for entry in _tables(content, "agents"))
         options = {"missing": content["missing"]} if "missing" in content else {}
@@ -343,6 +348,10 @@ class Schema:
             raise DataError(f"There is no schema file {str(path)!r}.") from None
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise DataError(f"Cannot read the schema file {str(path)!r}: {error}.") from None
+        way = f"write format = {FORMAT} in its first line, or draft it anew with ppadmm schema"
+        require_format(
+            f"The schema file {str(path)!r}", content.get("format"), FORMAT, way, DataError
+        )
         try:
             return cls.from_dict(content)
         except DataError as error:
@@ -350,8 +359,7 @@ class Schema:
 
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical JSON: organisations compare it before they start."""
-        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        return canonical.digest(canonical.dumps_ascii(self.to_dict()))
 
 
 def _is_numeric(column: Column) -> bool:

@@ -34,7 +34,7 @@ from ppadmm.data.infer import (
     is_numeric,
     words_of,
 )
-from ppadmm.data.schema import MISSING, Categorical, Column, Numeric, spelt, toml_table
+from ppadmm.data.schema import FORMAT, MISSING, Categorical, Column, Numeric, spelt, toml_table
 from ppadmm.data.shard import Vector
 from ppadmm.data.tables import as_table, is_csv, read_table
 from ppadmm.errors import DataError, InputError
@@ -110,6 +110,7 @@ def suggest_toml(
     numeric = is_numeric(kinds, label)
     lines = [
         _HEAD.format(source=spelt(source)),
+        f"format = {FORMAT}",
         "confirmed = false  # true, once everything below is public knowledge\n",
         f"# Cells that count as missing{_found(missing)}; they encode as zero.",
         f"missing = {spelt(list(missing))}\n",

@@ -4,9 +4,7 @@ What is fetched does not have to be trusted, only to have the right checksums; s
 do. A download that fails leaves nothing behind and can be started again.
 """
 
-import hashlib
 import io
-import os
 import secrets
 import time
 import zipfile
@@ -14,11 +12,13 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from urllib.parse import urlsplit
 
+from ppadmm.canonical import digest
 from ppadmm.datasets.adult import plain_or_gz, unzipped
 from ppadmm.errors import DataError, InputError
+from ppadmm.files import write_whole
 
 ADULT_URL = "https://archive.ics.uci.edu/static/public/2/adult.zip"
 CHECKSUMS = {
@@ -56,7 +56,7 @@ def _is_there(folder: Path, name: str) -> bool:
     file = plain_or_gz(folder, name)
     if file is None:
         return False
-    if _digest(unzipped(file)) != CHECKSUMS[name]:
+    if digest(unzipped(file)) != CHECKSUMS[name]:
         raise DataError(
             f"{str(file)!r} is there already, but it is not the file of the UCI repository (its "
             "SHA-256 differs); move it away first."
@@ -119,35 +119,18 @@ def _member(archive: bytes, name: str, url: str) -> bytes:
         raise _failed(url, "what arrived is not a whole zip archive") from None
     except KeyError:
         raise _failed(url, f"the archive holds no {name}") from None
-    if _digest(content) != CHECKSUMS[name]:
+    if digest(content) != CHECKSUMS[name]:
         raise _failed(
             url, f"the checksum of {name} differs: expected {CHECKSUMS[name]}, got "
-            f"{_digest(content)}"
+            f"{digest(content)}"
         )  # fmt: skip
     return content
 
 
 def _write(path: Path, content: bytes) -> Path:
-    """Write under another name, then take the name: whole or not at all."""
-    draft = path.with_name(f".{path.name}-{secrets.token_hex(4)}.part")
     with _cannot_write(path.parent):
-        try:
-            with draft.open("xb") as file:
-                _flush(file, content)
-            draft.replace(path)
-        finally:
-            draft.unlink(missing_ok=True)
+        write_whole(path, content)
     return path
-
-
-def _flush(file: IO[bytes], content: bytes) -> None:
-    file.write(content)
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 def _failed(url: str, reason: str) -> DataError:

@@ -113,7 +113,7 @@ def load(
     *,
     label: str | None = None,
     data_dir: str | Path | None = None,
-    schema: Schema | None = None,
+    schema: Schema | str | Path | None = None,
     drop: Collection[str] = (),
     holder: str | None = None,
 ) -> Dataset:
@@ -127,9 +127,9 @@ def load(
         The column to predict, for a file or frame without a schema.
     data_dir : str or Path, optional
         Where the files of named sets are; else in the folder that PPADMM_DATA names.
-    schema : Schema, optional
-        Without one a schema is drafted from the records. It is not confirmed: nothing trained on
-        it is private. Named sets have a public one.
+    schema : Schema, str or Path, optional
+        The schema, or the path of its file. Without one a schema is drafted from the records. It
+        is not confirmed: nothing trained on it is private. Named sets have a public one.
     drop : collection of str
         Columns that a draft leaves out.
     holder : str, optional
@@ -150,6 +150,7 @@ def load(
     >>> load("synthetic")
     <Dataset: X (48842, 41), y (48842,), table (48842, 13)>
     """
+    schema = Schema.from_toml(schema) if isinstance(schema, str | Path) else schema
     if str(data) in SOURCES and isinstance(data, str | Path):
         if label is not None or drop:
             raise InputError(f"{data!r} has a label and columns; give those to files only.")

@@ -44,11 +44,23 @@ def deal(n: int, agents: int, groups: Any) -> Assignment:
 
 
 def refuse_missing(what: str, values: Any) -> None:
-    """Refuse None and pandas' NA, which cannot be put in an order with other values."""
+    """Refuse None, NaN, NaT and pandas' NA: no class and no site is called so."""
     cells = np.asarray(values)
-    for row, value in enumerate(cells if cells.ndim == 1 and cells.dtype.kind == "O" else ()):
-        if value is None or type(value).__name__ in ("NAType", "NaTType"):
-            raise DataError(f"The {what} of record {row} is missing; give it or drop the record.")
+    if cells.ndim != 1:
+        return
+    if cells.dtype.kind == "O":
+        missing = np.array([_is_missing(value) for value in cells], dtype=bool)
+    else:
+        missing = cells != cells if cells.dtype.kind in "fM" else np.zeros(len(cells), dtype=bool)
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise DataError(f"The {what} of record {row} is missing; give it or drop the record.")
+
+
+def _is_missing(value: object) -> bool:
+    if isinstance(value, float | np.floating):
+        return bool(np.isnan(value))
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 @contextmanager

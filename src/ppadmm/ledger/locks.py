@@ -10,6 +10,8 @@ from ppadmm.errors import LedgerError
 
 APPLICATION = 0x7070_4C32
 """SQLite's application_id of our files: "ppL2", the last letter being the format."""
+SQLITE = b"SQLite format 3\0"
+"""How every SQLite file begins."""
 WAIT = 30.0
 """Seconds to wait for another process to end its transaction."""
 
@@ -56,7 +58,14 @@ def _require_ours(path: Path, found: int) -> None:
             f"{chr(APPLICATION & 0xFF)}; use the version that wrote it, or make a new ledger and "
             "grant what is left."
         )
-    raise LedgerError(f"{str(path)!r} is not a ledger of ppadmm; name another file.")
+    raise _no_ledger(path, "it is another program's SQLite database")
+
+
+def _no_ledger(path: Path, why: str) -> LedgerError:
+    return LedgerError(
+        f"{str(path)!r} is no ledger of ppadmm: {why}; name another file, make one with ppadmm "
+        "ledger new FILE, or if it was one, take it from a backup."
+    )
 
 
 def require_file(path: Path) -> None:
@@ -67,6 +76,10 @@ def require_file(path: Path) -> None:
         raise LedgerError(
             f"There is no ledger {str(path)!r}; make one with: ppadmm ledger new {path}"
         )
+    with spoken(path), path.open("rb") as file:
+        start = file.read(len(SQLITE))
+    if start != SQLITE:
+        raise _no_ledger(path, "it is no SQLite database" if start else "it is empty")
 
 
 def reserve_name(path: Path) -> None:

@@ -11,11 +11,11 @@ from ppadmm.algorithms.method import MethodSpec, choose
 from ppadmm.errors import InputError
 from ppadmm.peers.agreement import Agreement, Party
 from ppadmm.peers.agreement_file import Card, save_signature
-from ppadmm.peers.loading import load_participant, load_records
-from ppadmm.peers.pki.key_files import read_signing_key
+from ppadmm.peers.loading import KeyReader, load_participant, load_records
 from ppadmm.peers.settings import PeerFile
 from ppadmm.peers.site import Participant
 from ppadmm.problem import graph_from, loss_for
+from ppadmm.statements.keys import read_key
 
 OPEN = (*(field.name for field in fields(MethodSpec)), "patience", "pace")
 """What may be said of a draft; what is not is as in `MethodSpec` and `Agreement`."""
@@ -174,7 +174,7 @@ def review_agreement(peer: PeerFile, terms: Agreement) -> Participant:
     return party
 
 
-def sign_agreement(peer: PeerFile, party: Participant) -> Path:
+def sign_agreement(peer: PeerFile, party: Participant, open_key: KeyReader = read_key) -> Path:
     """Sign the terms of a part that was reviewed, and write the signature down.
 
     Parameters
@@ -183,6 +183,8 @@ def sign_agreement(peer: PeerFile, party: Participant) -> Path:
         The site; its `signing.key` is read.
     party : Participant
         What `review_agreement` returned, once a person has read and accepted the terms.
+    open_key : callable
+        How its message key is read; one that is encrypted needs its passphrase.
 
     Returns
     -------
@@ -190,5 +192,5 @@ def sign_agreement(peer: PeerFile, party: Participant) -> Path:
         The file of the signature. Nothing is sent: a run shows it to the others.
     """
     place = peer.folder / peer.signature
-    save_signature(place, party.agreement, peer.agent, read_signing_key(peer.keys.signing))
+    save_signature(place, party.agreement, peer.agent, open_key(peer.keys.signing))
     return place

@@ -4,19 +4,18 @@ An agreement is a frozen value with one canonical spelling. Its digest names the
 of another run, or of the same run under other terms, is refused by its very name.
 """
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from ppadmm import checks
+from ppadmm import canonical, checks
 from ppadmm.accounting import Budget
 from ppadmm.algorithms import Settings
 from ppadmm.algorithms.defaults import BETA
 from ppadmm.algorithms.method import MethodSpec, settings_of
 from ppadmm.algorithms.settings import Speaking
 from ppadmm.errors import InputError
+from ppadmm.files import require_format
 from ppadmm.problem import Graph
 
 if TYPE_CHECKING:
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
 FORMAT = 2
 DOMAIN = b"ppadmm agreement 2\0"
+DRAFT_ANEW = "draft it anew with ppadmm peer agree"
 REQUIRED = ("rounds", "eta", "delta")
 """Entries of the method that no rule fills in any more."""
 
@@ -80,11 +80,7 @@ class Agreement(MethodSpec):
     format: int = FORMAT
 
     def __post_init__(self) -> None:
-        if self.format != FORMAT:
-            raise InputError(
-                f"The agreement has format {self.format!r}, this version reads {FORMAT}; draft it "
-                "anew with ppadmm peer agree."
-            )
+        require_format("The agreement", self.format, FORMAT, DRAFT_ANEW)
         super().__post_init__()
         if None in (self.rounds, self.eta):
             raise InputError(
@@ -119,7 +115,7 @@ class Agreement(MethodSpec):
     @property
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical JSON."""
-        return hashlib.sha256(self.canonical()).hexdigest()
+        return canonical.digest(self.canonical())
 
     @property
     def run(self) -> bytes:
@@ -128,12 +124,12 @@ class Agreement(MethodSpec):
 
     def canonical(self) -> bytes:
         """Return the one spelling that is hashed and signed."""
-        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return text.encode()
+        return canonical.dumps_ascii(asdict(self))
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "Agreement":
         """Read plain data, as `asdict` writes it; what is missing or unknown is named."""
+        require_format("The agreement", content.get("format"), FORMAT, DRAFT_ANEW)
         known = {field.name for field in fields(cls)}
         if unknown := sorted(set(content) - known):
             raise InputError(f"The agreement has an unknown entry {unknown[0]!r}; remove it.")

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ppadmm.errors import InputError
-from ppadmm.files import read_small, write_whole
+from ppadmm.files import read_small, require_format, write_whole
 from ppadmm.peers.agreement import Agreement, Party
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+CARD_FORMAT, SIGNATURE_FORMAT = 1, 1
 
 
 @dataclass(frozen=True)
@@ -25,12 +27,14 @@ class Card:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, fit for JSON."""
-        return asdict(self)
+        return {"format": CARD_FORMAT, **asdict(self)}
 
     @classmethod
     def load(cls, path: Path) -> "Card":
         """Read a card that came by mail."""
         content = read_json(path)
+        way = "ask for one that the same version wrote (ppadmm peer card)"
+        require_format(f"The card {path}", content.pop("format", None), CARD_FORMAT, way)
         try:
             return cls(**{**content, "party": Party(**content["party"])})
         except (KeyError, TypeError) as error:
@@ -69,7 +73,12 @@ def save_signature(path: Path, agreement: Agreement, agent: int, key: "Ed25519Pr
             f"The agreement lists another message key for {agreement.parties[agent].name!r} than "
             "this site has; have it drafted anew."
         )
-    content = {"agent": agent, "digest": agreement.digest, "signature": signature.hex()}
+    content = {
+        "format": SIGNATURE_FORMAT,
+        "agent": agent,
+        "digest": agreement.digest,
+        "signature": signature.hex(),
+    }
     write_whole(path, json.dumps(content, indent=1).encode() + b"\n")
 
 
@@ -78,6 +87,9 @@ def load_signature(path: Path, agreement: Agreement, agent: int) -> bytes:
     if not path.is_file():
         raise InputError(f"{path} is missing: read the agreement and sign it (ppadmm peer sign).")
     content = read_json(path)
+    require_format(
+        str(path), content.get("format"), SIGNATURE_FORMAT, "sign anew (ppadmm peer sign)"
+    )
     try:
         signature = bytes.fromhex(content["signature"])
     except (KeyError, TypeError, ValueError):

@@ -5,7 +5,7 @@ import ssl
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from ppadmm import __version__, checks
@@ -18,12 +18,12 @@ from ppadmm.peers.agreement import Agreement
 from ppadmm.peers.agreement_file import load_signature
 from ppadmm.peers.control import ControlMessage
 from ppadmm.peers.link_settings import Credentials
-from ppadmm.peers.loading import load_participant
+from ppadmm.peers.loading import KeyReader, load_participant
 from ppadmm.peers.pki.certificates import fingerprint, read_certificates
-from ppadmm.peers.pki.key_files import read_signing_key
 from ppadmm.peers.pki.names import host_of
 from ppadmm.peers.settings import PeerFile
 from ppadmm.peers.transport import Transport
+from ppadmm.statements.keys import read_key
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -205,7 +205,9 @@ class Check:
 # A site as a whole
 
 
-def check_site(peer: PeerFile, seconds: float = 10.0) -> list[CheckResult]:
+def check_site(
+    peer: PeerFile, seconds: float = 10.0, open_key: KeyReader = read_key
+) -> list[CheckResult]:
     """Look at everything that a run needs, at this site and at its neighbours.
 
     Parameters
@@ -214,6 +216,8 @@ def check_site(peer: PeerFile, seconds: float = 10.0) -> list[CheckResult]:
         The site.
     seconds : float
         How long to listen for the neighbours, which must be checking or running, too.
+    open_key : callable
+        How its message key is read; one that is encrypted needs its passphrase.
 
     Returns
     -------
@@ -222,8 +226,9 @@ def check_site(peer: PeerFile, seconds: float = 10.0) -> list[CheckResult]:
         looked at only if certificate, keys and agreement hold.
     """
     checks.positive("seconds", seconds)
+    key = cache(partial(open_key, peer.keys.signing))
     rows = [
-        looked_at(f"certificate and keys{_certified(peer)}", peer.credentials),
+        looked_at(f"certificate and keys{_certified(peer)}", lambda: (peer.credentials(), key())),
         looked_at("agreement", peer.terms),
     ]
     if any(row.problem for row in rows):
@@ -237,17 +242,19 @@ def check_site(peer: PeerFile, seconds: float = 10.0) -> list[CheckResult]:
         looked_at("revocations", lambda: peer.refuse_revoked(terms)),
         looked_at("links", lambda: peer.seat(terms)),
     ]  # fmt: skip
-    return rows if rows[-1].problem else [*rows, *_visit(peer, terms, seconds)]
+    return rows if rows[-1].problem else [*rows, *_visit(peer, terms, key(), seconds)]
 
 
-def _visit(peer: PeerFile, terms: Agreement, seconds: float) -> list[CheckResult]:
+def _visit(
+    peer: PeerFile, terms: Agreement, key: "Ed25519PrivateKey", seconds: float
+) -> list[CheckResult]:
     from ppadmm.peers.zenoh.transport import ZenohTransport
 
     try:
         signature = _signature(peer, terms)
     except InputError:
         signature = None
-    key, why = read_signing_key(peer.keys.signing), partial(_no_link, peer, terms)
+    why = partial(_no_link, peer, terms)
     visit = Check(terms, peer.agent, key, ZenohTransport(peer.seat(terms)), signature, why)
     try:
         return visit(seconds)

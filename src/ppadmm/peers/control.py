@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from ppadmm import canonical
 from ppadmm.errors import ForeignError, InputError
 from ppadmm.peers.agreement import Agreement, differences
 from ppadmm.peers.messages import MAGIC, SIGNATURE, VERSION
@@ -78,7 +79,7 @@ class ControlMessage:
         content = asdict(self)
         del content["agent"]
         content["signatures"] = {str(i): text for i, text in self.signatures.items()}
-        text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+        text = canonical.dumps_ascii(content)
         body = HEAD.pack(MAGIC, VERSION, NOTE, self.agent, len(text)) + text
         return body + key.sign(body)
 

@@ -1,17 +1,25 @@
 """A site as its own files describe it: its records, its part in an agreement, what a run needs."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ppadmm import checks
 from ppadmm.errors import DataError, InputError
 from ppadmm.peers.agreement import Agreement
 from ppadmm.peers.agreement_file import load_signature
-from ppadmm.peers.pki.key_files import read_signing_key
 from ppadmm.peers.settings import PeerFile
 from ppadmm.peers.site import Participant, SiteRecords, read_records
 from ppadmm.peers.taking_part import SiteSettings
 from ppadmm.records import HoldsRecords
+from ppadmm.statements.keys import read_key
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+KeyReader = Callable[[Path], "Ed25519PrivateKey"]
+"""Opens a private key's file, with its passphrase if it has one."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +48,9 @@ class LoadedSite(HoldsRecords):
         return self.peer.folder / f"results-{self.run}"
 
 
-def load_site(file: str | Path, seed: int | None = None) -> LoadedSite:
+def load_site(
+    file: str | Path, seed: int | None = None, open_key: KeyReader = read_key
+) -> LoadedSite:
     """Read all that a site needs for its run.
 
     Parameters
@@ -50,6 +60,8 @@ def load_site(file: str | Path, seed: int | None = None) -> LoadedSite:
     seed : int, optional
         Simulate: the noise follows from it, and the run is NOT private. A simulation has other
         folders and charges no ledger, so that the two never mix.
+    open_key : callable
+        How its message key is read; one that is encrypted needs its passphrase.
 
     Returns
     -------
@@ -69,7 +81,7 @@ def load_site(file: str | Path, seed: int | None = None) -> LoadedSite:
     name = "state" if seed is None else "simulation"
     return LoadedSite(peer, SiteSettings(
         party=party,
-        key=read_signing_key(peer.keys.signing),
+        key=open_key(peer.keys.signing),
         signature=load_signature(peer.folder / peer.signature, terms, peer.agent),
         state=peer.folder / f"{name}-{terms.digest[:12]}",
         ledger=peer.folder / peer.ledger if seed is None and peer.ledger else None,

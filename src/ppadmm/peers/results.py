@@ -21,7 +21,7 @@ from ppadmm.peers.facts import facts_of
 from ppadmm.peers.outcome import PeerOutcome
 from ppadmm.peers.peer import Peer
 from ppadmm.peers.site import PublicPart
-from ppadmm.peers.store import PeerStore
+from ppadmm.peers.store import PeerStore, signatures_dict
 from ppadmm.peers.taking_part import SiteResult
 from ppadmm.runs.folder import (
     Missing,
@@ -35,7 +35,7 @@ from ppadmm.runs.folder import (
 )
 from ppadmm.runs.report.page import render
 from ppadmm.runs.run import FORMAT
-from ppadmm.runs.saved import SavedRun
+from ppadmm.runs.saved import MODEL_FORMAT, RELEASES_FORMAT, SavedRun
 from ppadmm.runs.specification import RunSpec
 from ppadmm.statements.claims import Statement, finite_or_none
 from ppadmm.statements.facts import statement_of
@@ -70,11 +70,12 @@ def _write_results(result: SiteResult, draft: Path, state: Path) -> None:
     lines = [result.statement.text(), *booked_lines(result.disclosure["booked"])]
     (draft / "statement.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     save_agreement(result.part.agreement, draft / "agreement.json")
-    write_json(draft / "signatures.json", _texts(PeerStore(state).signatures()))
+    write_json(draft / "signatures.json", signatures_dict(PeerStore(state).signatures()))
     np.savez_compressed(
         draft / "releases.npz",
         releases=outcome.releases[:, None],
         spoke=outcome.spoke[:, None],
+        format=np.array(RELEASES_FORMAT),
         private=np.array(result.statement.private),
     )
 
@@ -86,10 +87,6 @@ def _try_to_sign(folder: Path, key: "Ed25519PrivateKey") -> Missing | None:
         way = f"sign them with: ppadmm certify {folder} --key FILE, the site's signing.key"
         return Missing("they are not signed", error, f"when that is mended, {way}")
     return None
-
-
-def _texts(signatures: Mapping[int, str]) -> dict[str, str]:
-    return {str(i): text for i, text in sorted(signatures.items())}
 
 
 def model_of(part: PublicPart, statement: Statement, outcome: PeerOutcome) -> dict[str, Any]:
@@ -108,6 +105,7 @@ def _model(
 ) -> dict[str, Any]:
     schema = part.schema
     return {
+        "format": MODEL_FORMAT,
         "private": private,
         "not_private_because": list(reasons),
         "classes": list(schema.label.names),

@@ -14,6 +14,7 @@ from cryptography import x509
 
 from ppadmm import checks
 from ppadmm.errors import InputError
+from ppadmm.files import require_format
 from ppadmm.peers.agreement import Agreement
 from ppadmm.peers.agreement_file import load_agreement
 from ppadmm.peers.link_settings import Credentials, LinkSettings
@@ -22,8 +23,10 @@ from ppadmm.peers.pki.enrolment import Keys
 from ppadmm.peers.pki.names import agent_name, host_of
 from ppadmm.peers.pki.revocations import Revocations, RevocationWatch, read_revocations
 
+FORMAT = 1
 TEMPLATE = """\
 # One site of a run. Nothing in this file is secret. Paths are relative to this file.
+format = 1
 
 # The name in this site's certificate, and its number in the agreement (the first party is 0).
 name = "{name}"
@@ -145,6 +148,8 @@ class PeerFile:
             content: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InputError(f"{path} is no valid TOML: {error}.") from None
+        way = f"write format = {FORMAT} in its first line, or make it anew with ppadmm peer new"
+        require_format(str(path), content.pop("format", None), FORMAT, way)
         try:
             links = tuple(Link(**block) for block in content.pop("neighbours", ()))
             return cls(folder=path.parent, neighbours=links, **content)

@@ -8,8 +8,17 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from ppadmm.files import write_whole
+from ppadmm.errors import InputError
+from ppadmm.files import require_format, write_whole
+
+FORMAT = 1
+
+
+def signatures_dict(signatures: Mapping[int, str]) -> dict[str, Any]:
+    """Return the signatures (hex) as plain data, fit for JSON."""
+    return {"format": FORMAT, "signatures": {str(i): signatures[i] for i in sorted(signatures)}}
 
 
 @dataclass(frozen=True)
@@ -29,13 +38,20 @@ class PeerStore:
         """Return the signatures (hex) by agent."""
         try:
             content = json.loads(self._signatures.read_text(encoding="ascii"))
-            return {int(i): str(text) for i, text in content.items()}
-        except (OSError, ValueError, AttributeError):
+            self._require_format(content.get("format"))
+            return {int(i): str(text) for i, text in content["signatures"].items()}
+        except InputError:
+            raise
+        except (OSError, ValueError, AttributeError, KeyError, TypeError):
             return {}
+
+    def _require_format(self, found: object) -> None:
+        way = "go on with the ppadmm that began the run"
+        require_format(str(self._signatures), found, FORMAT, way)
 
     def keep_signatures(self, signatures: Mapping[int, str]) -> None:
         """Keep the signatures; they are on disk when this returns."""
-        content = {str(i): signatures[i] for i in sorted(signatures)}
+        content = signatures_dict(signatures)
         write_whole(self._signatures, json.dumps(content, indent=1).encode() + b"\n")
 
     def finals(self) -> list[bytes]:

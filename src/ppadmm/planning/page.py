@@ -12,6 +12,7 @@ from markupsafe import Markup
 from ppadmm import __version__
 from ppadmm.algorithms import recipe_named, title_of
 from ppadmm.errors import InputError
+from ppadmm.files import write_whole
 from ppadmm.planning.result import Change, Forecast, Plan
 from ppadmm.runs.report.page import content_hash, signed, templates
 from ppadmm.runs.report.svg import Mark, Series, line_chart, short
@@ -189,9 +190,9 @@ def write_plan(plan: Plan, folder: Path) -> Path:
     try:
         folder.mkdir(parents=True)
         text = json.dumps(plan.to_dict(), indent=2, allow_nan=False) + "\n"
-        (folder / "plan.json").write_text(text, encoding="utf-8")
+        write_whole(folder / "plan.json", text.encode())
         page = folder / "plan.html"
-        page.write_text(render_plan(plan), encoding="utf-8")
+        write_whole(page, render_plan(plan).encode())
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(

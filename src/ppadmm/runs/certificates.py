@@ -1,7 +1,6 @@
 """Certificates of run folders: written, checked, and told in words."""
 
 import json
-import os
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ppadmm.errors import CertificateError, InputError
+from ppadmm.files import require_format, write_new
 from ppadmm.ledger.chain import Head, read_rows
 from ppadmm.ledger.chain import verify as verify_ledger
 from ppadmm.ledger.database import now
@@ -44,26 +44,8 @@ def certify_run(
         peers=peers,
     )
     path = out or run / "certificate.json"
-    _write_new(path, data)
+    write_new(path, data)
     return path
-
-
-def _write_new(path: Path, data: bytes) -> None:
-    """Write a file that is not there yet; of one that cannot be written nothing stays."""
-    try:
-        with path.open("xb") as file:
-            try:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            except BaseException:
-                path.unlink(missing_ok=True)
-                raise
-    except FileExistsError:
-        raise InputError(f"{str(path)!r} exists already; choose another --out.") from None
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise InputError(f"Cannot write {str(path)!r}: {why}; choose another --out.") from None
 
 
 def verify_book(
@@ -113,6 +95,9 @@ def read_statement(run: Path) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise InputError(f"{str(path)!r} cannot be read: {error}.") from None
+    known = found.get("format") if isinstance(found, dict) else None
+    way = "use the ppadmm that wrote it, or train again"
+    require_format(f"The statement {str(path)!r}", known, certificates.STATEMENT_FORMAT, way)
     return found
 
 

@@ -5,7 +5,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,9 +17,11 @@ import numpy as np
 from ppadmm.arrays import Array
 from ppadmm.data import Schema
 from ppadmm.errors import InputError, PpadmmError, UnfinishedError
+from ppadmm.files import sync_files, sync_folder
 from ppadmm.ledger.text import booked_lines
 from ppadmm.runs.report.page import write_report
 from ppadmm.runs.run import Result
+from ppadmm.runs.saved import MODEL_FORMAT, RELEASES_FORMAT
 from ppadmm.runs.specification import RunSpec
 
 MOST_ALIKE = 1000
@@ -60,7 +62,9 @@ def new_folder(spec: RunSpec, started: datetime | None = None) -> Path:
     return Path("runs") / f"{when:%Y%m%d-%H%M%S}-{spec.algorithm}-{data or 'data'}"
 
 
-def write_run(result: Result, folder: Path | None = None) -> Path:
+def write_run(
+    result: Result, folder: Path | None = None, more: Mapping[str, dict[str, Any]] | None = None
+) -> Path:
     """Write a run into a new folder, by default one named after it; return the folder.
 
     result.json, model.json, statement.json, statement.txt, releases.npz and report.html appear all
@@ -73,6 +77,8 @@ def write_run(result: Result, folder: Path | None = None) -> Path:
     folder : Path, optional
         A folder that does not exist yet. By default runs/<date>-<time>-<algorithm>-<data>; of two
         runs with the same name the later one gets -2, -3, … after it.
+    more : mapping, optional
+        Further JSON files, by name.
 
     Returns
     -------
@@ -86,32 +92,38 @@ def write_run(result: Result, folder: Path | None = None) -> Path:
     UnfinishedError
         The results are there, but not the report; it says why.
     """
+    files = {
+        "result.json": result.to_dict(),
+        "model.json": model_dict(result),
+        "statement.json": result.disclosure(),
+        **(more or {}),
+    }
     if folder is not None:
-        _write_run(result, folder)
+        _write_run(result, folder, files)
         return folder
     plain = new_folder(result.spec, result.started)
     for k in range(1, MOST_ALIKE):
         folder = plain if k == 1 else plain.with_name(f"{plain.name}-{k}")
         with suppress(ExistsError):
-            _write_run(result, folder)
+            _write_run(result, folder, files)
             return folder
     raise ExistsError(plain)
 
 
-def _write_run(result: Result, folder: Path) -> None:
+def _write_run(result: Result, folder: Path, files: Mapping[str, dict[str, Any]]) -> None:
     require_new(folder)
     with writing(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with draft_of(folder) as draft:
-            write_json(draft / "result.json", result.to_dict())
-            write_json(draft / "model.json", model_dict(result))
-            write_json(draft / "statement.json", result.disclosure())
+            for name, content in files.items():
+                write_json(draft / name, content)
             text = "\n".join([result.statement.text(), *booked_lines(result.entry)]) + "\n"
             (draft / "statement.txt").write_text(text, encoding="utf-8")
             np.savez_compressed(
                 draft / "releases.npz",
                 releases=result.trace.releases[:, :, 0],
                 spoke=result.trace.spoke[:, :, 0],
+                format=np.array(RELEASES_FORMAT),
                 private=np.array(result.statement.private),
             )
             missing = try_report(draft)
@@ -154,6 +166,7 @@ def model_dict(result: Result) -> dict[str, Any]:
     """Return the released model by feature name, with the schema that encodes records for it."""
     schema = result.setup.schema
     return {
+        "format": MODEL_FORMAT,
         "private": result.statement.private,
         "not_private_because": list(result.statement.not_private_because),
         "classes": list(schema.label.names),
@@ -182,6 +195,7 @@ def draft_of(folder: Path) -> Iterator[Path]:
     draft.mkdir()
     try:
         yield draft
+        sync_files(draft)
         _rename(draft, folder)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
@@ -192,6 +206,7 @@ def _rename(draft: Path, folder: Path) -> None:
     """Give the draft its name; a full folder that has it by now is not replaced."""
     try:
         draft.rename(folder)
+        sync_folder(folder.parent)
     except OSError:
         if os.path.lexists(folder):
             raise ExistsError(folder) from None

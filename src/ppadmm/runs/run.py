@@ -132,6 +132,8 @@ class Result:
         The verdict with its reasons; `print(result.statement)` shows it.
     entry : dict or None
         The run's place in the data owner's ledger.
+    ledger_file : str or None
+        Where that ledger lies.
     search : Search or None
         What it is the best of, if it was chosen.
     """
@@ -155,6 +157,7 @@ class Result:
     facts: RunFacts
     statement: Statement
     search: Search | None = None
+    ledger_file: str | None = None
 
     @property
     def reserved(self) -> list[Tally]:
@@ -227,6 +230,7 @@ class Result:
                 for most, booked in zip(self.reserved, self.spent, strict=True)
             ],
             "booked": self.entry,
+            "ledger_file": self.ledger_file,
             "spec": asdict(spec),
             "search": None if self.search is None else self.search.settings(),
             "statement": statement.to_dict(),
@@ -259,13 +263,13 @@ def open_data(spec: RunSpec, data: object | None = None) -> Dataset | StreamedDa
     if isinstance(data, Dataset | StreamedData):
         return data
     if data is None and spec.streamed:
-        schema = Schema.from_toml(spec.schema) if spec.schema else None
+        schema = Schema.from_toml(spec.schema) if isinstance(spec.schema, str) else spec.schema
         return open_stream(spec.data, schema, spec.memory)
     return load(
         spec.data if data is None else data,
         label=spec.label,
         data_dir=spec.data_dir,
-        schema=Schema.from_toml(spec.schema) if spec.schema else None,
+        schema=spec.schema,
         holder=Partition.parse(spec.partition).column,
     )
 
@@ -321,7 +325,7 @@ def train(
             return run(prepared, progress, engine=engine)
         with open_ledger(booking, prepared, opened) as booked:
             result = run(prepared, progress, booked.book)
-            return result.booked(booked.finish())
+            return replace(result.booked(booked.finish()), ledger_file=str(booking.ledger))
     finally:
         prepared.scene.close()
 

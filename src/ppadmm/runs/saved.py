@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
@@ -12,20 +13,23 @@ from numpy.typing import NDArray
 from ppadmm.arrays import Array
 from ppadmm.engines.local import Trace
 from ppadmm.errors import InputError
+from ppadmm.files import require_format
 from ppadmm.runs.run import FORMAT
 
 COVERED = (
     "format", "version", "started", "algorithm", "calibration", "epsilon", "delta",
     "epsilon_proven", "adjacency", "private", "not_private_because", "warnings", "hints", "agents",
     "graph", "records", "features", "parameters", "classes", "loss", "agent_names", "partition",
-    "rounds", "eta", "beta", "releases", "noise", "ledger", "booked", "spec", "search", "statement",
-    "own",
+    "rounds", "eta", "beta", "releases", "noise", "ledger", "booked", "ledger_file", "spec",
+    "search", "statement", "own",
 )  # fmt: skip
 """What of result.json is public or follows from releases; all the rest is a local diagnostic."""
 COVERED_OF_MODEL = (
-    "private", "not_private_because", "classes", "coefficients", "per_agent", "schema",
+    "format", "private", "not_private_because", "classes", "coefficients", "per_agent", "schema",
     "schema_digest",
 )  # fmt: skip
+MODEL_FORMAT, RELEASES_FORMAT = 1, 1
+AGAIN = "use the ppadmm that wrote it, or train again"
 PATHS = ("data", "schema", "graph")
 
 
@@ -59,14 +63,20 @@ class SavedRun:
         kept = {name: self.result[name] for name in COVERED if name in self.result}
         return replace(
             self,
-            result={**kept, "spec": _without_paths(kept["spec"])},
+            result={**kept, **_short(kept, ("ledger_file",)), "spec": _without_paths(kept["spec"])},
             model={name: self.model[name] for name in COVERED_OF_MODEL},
         )
 
 
 def _without_paths(spec: dict[str, Any]) -> dict[str, Any]:
-    short = {name: PurePath(spec[name]).name for name in PATHS if spec.get(name)}
-    return {**spec, **short, "data_dir": None}
+    return {**spec, **_short(spec, PATHS), "data_dir": None}
+
+
+def _short(values: dict[str, Any], names: Sequence[str]) -> dict[str, str]:
+    """Return the names of files without the folders that they lie in."""
+    return {
+        name: PurePath(values[name]).name for name in names if isinstance(values.get(name), str)
+    }
 
 
 def load_run(folder: Path) -> SavedRun:
@@ -78,13 +88,17 @@ def load_run(folder: Path) -> SavedRun:
         )
     try:
         result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-        _require_format(folder, result)
+        require_format(f"The run in {str(folder)!r}", _format(result), FORMAT, AGAIN)
+        model = json.loads((folder / "model.json").read_text(encoding="utf-8"))
+        require_format(f"model.json in {str(folder)!r}", _format(model), MODEL_FORMAT, AGAIN)
         with np.load(folder / "releases.npz") as file:
+            found = file["format"].item() if "format" in file else None
+            require_format(f"releases.npz in {str(folder)!r}", found, RELEASES_FORMAT, AGAIN)
             releases, spoke = file["releases"], file["spoke"]
         return SavedRun(
             name=folder.name,
             result=result,
-            model=json.loads((folder / "model.json").read_text(encoding="utf-8")),
+            model=model,
             statement=(folder / "statement.txt").read_text(encoding="utf-8").strip(),
             releases=releases,
             spoke=spoke,
@@ -95,10 +109,5 @@ def load_run(folder: Path) -> SavedRun:
         raise InputError(f"The run in {str(folder)!r} cannot be read: {error}.") from None
 
 
-def _require_format(folder: Path, result: Any) -> None:
-    found = result.get("format") if isinstance(result, dict) else None
-    if found != FORMAT:
-        raise InputError(
-            f"The run in {str(folder)!r} has format {found or 'none'} and this version reads "
-            f"format {FORMAT}; use the ppadmm that wrote it, or train again."
-        )
+def _format(content: Any) -> Any:
+    return content.get("format") if isinstance(content, dict) else None

@@ -7,7 +7,7 @@ from typing import Any
 from ppadmm import checks
 from ppadmm.accounting import Budget
 from ppadmm.algorithms.method import MethodSpec
-from ppadmm.data import Partition
+from ppadmm.data import Partition, Schema
 from ppadmm.errors import InputError
 from ppadmm.solvers import SOLVERS
 
@@ -36,8 +36,8 @@ class RunSpec(MethodSpec):
         The column to predict, where there is no schema. The run is then not private.
     data_dir : str, optional
         Where files of named data sets are; else in the folder that PPADMM_DATA names.
-    schema : str, optional
-        The schema's file.
+    schema : str or Schema, optional
+        The schema's file, or the schema itself.
     agents : int
         Number of agents. With a column or files in `partition` it follows from them.
     graph : str
@@ -88,7 +88,7 @@ class RunSpec(MethodSpec):
     data: str = "synthetic"
     label: str | None = None
     data_dir: str | None = None
-    schema: str | None = None
+    schema: str | Schema | None = None
     agents: int = 5
     graph: str = "erdos-renyi"
     epsilon: float = 1.0
@@ -100,6 +100,7 @@ class RunSpec(MethodSpec):
     memory: int | None = None
 
     def __post_init__(self) -> None:
+        self._check_schema()
         super().__post_init__()
         checks.count("agents", self.agents)
         checks.one_of("solver", self.solver, ["auto", *SOLVERS])
@@ -113,6 +114,14 @@ class RunSpec(MethodSpec):
             raise InputError(
                 "The paper's calibration sets the regularisation itself; leave "
                 f"regularisation at 0, got {self.regularisation!r}."
+            )
+
+    def _check_schema(self) -> None:
+        if isinstance(self.schema, Path):
+            object.__setattr__(self, "schema", str(self.schema))
+        if not isinstance(self.schema, str | Schema | None):
+            raise InputError(
+                f"Expected schema to be a Schema or the path of a file, got {self.schema!r}."
             )
 
     def _check_partition(self) -> None:

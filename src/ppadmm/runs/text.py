@@ -3,6 +3,7 @@
 import textwrap
 from typing import Any
 
+from ppadmm.algorithms import recipe_named
 from ppadmm.ledger.text import booked_lines
 from ppadmm.runs.run import Result
 
@@ -42,11 +43,17 @@ def summary(result: Result) -> str:
 
 def _setting(result: Result, figures: dict[str, Any]) -> str:
     return (
-        f"{figures['algorithm']} on {result.spec.data}: {figures['agents']} agents "
-        f"({result.setup.graph.name}), {sum(figures['records']):,} training records, "
+        f"{figures['algorithm']} on {result.spec.data}: {_place(result)}, "
+        f"{sum(figures['records']):,} training records, "
         f"{figures['features']} features, {_classes(figures)}{figures['rounds']} rounds, "
         f"η = {figures['eta']:g}"
     )
+
+
+def _place(result: Result) -> str:
+    if recipe_named(result.spec.algorithm).pooled:
+        return f"all records of {result.spec.agents} agents at one place, no network"
+    return f"{result.spec.agents} agents ({result.setup.graph.name})"
 
 
 def _classes(figures: dict[str, Any]) -> str:

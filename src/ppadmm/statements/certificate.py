@@ -16,6 +16,7 @@ from ppadmm.accounting import accountant
 from ppadmm.accounting.filters import rule_of
 from ppadmm.accounting.protection import Protection
 from ppadmm.errors import CertificateError
+from ppadmm.files import require_format
 from ppadmm.ledger.balance import cost
 from ppadmm.ledger.state import LedgerState, ReservedRun
 from ppadmm.statements import keys
@@ -25,6 +26,7 @@ from ppadmm.statements.recheck import TOLERANCE, Plain, counted, require_true
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+FORMAT, STATEMENT_FORMAT = 1, 2
 DOMAIN = b"ppadmm certificate 1\n"
 LARGEST = 64 * 2**20
 """Bytes of a certificate."""
@@ -87,7 +89,7 @@ def issue(
     long it took, and of the best of a random number of runs, how many there were.
     """
     body = {
-        "format": 1,
+        "format": FORMAT,
         "kind": "ppadmm certificate",
         "issued": issued,
         "signer": {"name": name, "key": keys.public_key(key)},
@@ -114,6 +116,7 @@ def read_certificate(data: bytes) -> Plain:
         if not data.endswith(b"\n"):
             raise ValueError("it does not end with a newline")
         value = canonical.loads(data[:-1])
+        _require_formats(value)
         _require_signed(value)
         require_shape("certificate", value)
     except ValueError as error:
@@ -122,6 +125,17 @@ def read_certificate(data: bytes) -> Plain:
         ) from None
     body: Plain = value["certificate"]
     return body
+
+
+def _require_formats(value: Any) -> None:
+    """Refuse another version by its number: its other entries may mean something else."""
+    try:
+        outer, inner = value["certificate"]["format"], value["certificate"]["statement"]["format"]
+    except (TypeError, KeyError, IndexError):
+        return
+    way = "verify it with the ppadmm that wrote it"
+    require_format("The certificate", outer, FORMAT, way, CertificateError)
+    require_format("Its statement", inner, STATEMENT_FORMAT, way, CertificateError)
 
 
 def _require_signed(value: Any) -> None:

@@ -25,6 +25,9 @@ CAVEATS = (
     "records without noise and are not covered; do not publish them as private.",
     "Running time and memory are not protected against an observer of the machine.",
 )
+WEAKEST = 10.0
+"""The largest ε that is called private without a warning."""
+WEAK = "a weak guarantee: "
 UNCONFIRMED = (
     "the schema (bounds, categories, classes) was inferred from the records, or nobody has "
     "confirmed that it is public"
@@ -54,6 +57,11 @@ class Statement:
     noise_source: str
     warnings: tuple[str, ...]
     caveats: tuple[str, ...] = CAVEATS
+
+    def __post_init__(self) -> None:
+        others = tuple(each for each in self.warnings if not each.startswith(WEAK))
+        weak = weakness(self.epsilon) if self.private else []
+        object.__setattr__(self, "warnings", (*others, *weak))
 
     @property
     def claimed_epsilon(self) -> float | None:
@@ -131,6 +139,18 @@ def rounded_up(epsilon: float) -> str:
 def finite_or_none(value: float) -> float | None:
     """Return a number that JSON can say."""
     return value if math.isfinite(value) else None
+
+
+def weakness(epsilon: float | None) -> list[str]:
+    """Warn of an ε above `WEAKEST`: between two records the best guess errs 1/(1 + eᵉ) at least."""
+    if epsilon is None or epsilon <= WEAKEST:
+        return []
+    often = f"{int(1.0 + math.exp(epsilon)):,}" if epsilon < 20.0 else "many millions of"
+    return [
+        f"{WEAK}at ε = {rounded_up(epsilon)} someone who knows two records that an agent may hold "
+        f"can find out which one it holds, and be wrong only once in {often} guesses; ε of about 1 "
+        "is a strong guarantee, and above 10 there is hardly any."
+    ]
 
 
 def delta_warnings(delta: float, n: int) -> list[str]:

@@ -19,6 +19,7 @@ from ppadmm.algorithms import ALGORITHMS, STATISTICS
 from ppadmm.algorithms.method import MethodSpec
 from ppadmm.problem import LOSSES
 from ppadmm.registry import Registry
+from ppadmm.statements.certificate import STATEMENT_FORMAT
 from ppadmm.statements.claims import (
     CAVEATS,
     SEEDED,
@@ -29,8 +30,7 @@ from ppadmm.statements.claims import (
     finite_or_none,
 )
 
-FORMAT = 2
-KIND = "ppadmm privacy statement"
+FORMAT, KIND = STATEMENT_FORMAT, "ppadmm privacy statement"
 UNTRIED = (
     "This run tried nothing on the records to choose its settings. Settings that a person gave "
     "must not come from looking at them, or from runs that are not in the ledger: each private "

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from ppadmm import __version__
+from ppadmm import __version__, canonical
 from ppadmm.accounting import Budget, accountant
 from ppadmm.algorithms import Settings, Site
 from ppadmm.algorithms.defaults import BETA
@@ -107,13 +107,12 @@ def _content_digest(graph: str) -> str | None:
     path = Path(graph)
     if graph in KINDS or not path.is_file():
         return None
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return canonical.digest(path.read_bytes())
 
 
 def json_digest(value: Any) -> str:
     """Return the SHA-256 (hex) of the canonical JSON of plain data."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return canonical.digest(canonical.dumps_ascii(value))
 
 
 def fingerprint(data: Dataset, holder: str | None = None) -> str:

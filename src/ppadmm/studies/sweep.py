@@ -15,9 +15,10 @@ from typing import Any
 from ppadmm import checks
 from ppadmm.engines import processes
 from ppadmm.errors import InputError
-from ppadmm.files import write_whole
+from ppadmm.files import require_format, write_whole
 from ppadmm.studies.cell import Cell, CellResult, json_digest, run_cell
 
+FORMAT = 1
 Outcomes = tuple[CellResult, ...]
 Progress = Callable[[int, int], None]
 Runner = Callable[[Callable[[Cell], Outcomes], Iterator[Cell]], Iterator[tuple[Cell, Outcomes]]]
@@ -38,11 +39,14 @@ class CellStore:
         """Return what the cell gave, or None if no whole and true file says so."""
         try:
             record = json.loads(self.path(cell).read_bytes())
+            require_format(str(self.path(cell)), record["format"], FORMAT, "choose another --out")
             if record["checksum"] != json_digest([record["cell"], record["outcomes"]]):
                 return None
             if json_digest(record["cell"]) != cell.digest():
                 return None
             return tuple(CellResult.from_dict(values) for values in record["outcomes"])
+        except InputError:
+            raise
         except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
@@ -50,7 +54,12 @@ class CellStore:
         """Keep what the cell gave."""
         self.folder.mkdir(parents=True, exist_ok=True)
         plain: list[Any] = [cell.specification(), [asdict(outcome) for outcome in outcomes]]
-        record = {"cell": plain[0], "outcomes": plain[1], "checksum": json_digest(plain)}
+        record = {
+            "format": FORMAT,
+            "cell": plain[0],
+            "outcomes": plain[1],
+            "checksum": json_digest(plain),
+        }
         write_whole(self.path(cell), (json.dumps(record, allow_nan=False) + "\n").encode())
 
 

@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ from ppadmm.ledger.run import RunLedger
 from ppadmm.records import HoldsRecords
 from ppadmm.runs.facts import tuned_facts
 from ppadmm.runs.federation import Reservations
+from ppadmm.runs.folder import write_run
 from ppadmm.runs.ledger_session import LedgerOptions, LedgerSession
 from ppadmm.runs.run import Prepared, Result, open_data, open_ledger, prepare_opened, run
 from ppadmm.runs.scoring import (
@@ -55,6 +57,8 @@ from ppadmm.runs.scoring import (
 from ppadmm.runs.specification import RunSpec, Search
 from ppadmm.statements.facts import statement_of
 
+FORMAT = 1
+"""Of tune.json."""
 HOW = ("split", "repeat")
 SCORE_SHARE = 0.05
 """Part of the budget (of m², the Gaussian one) that goes to the scores."""
@@ -82,14 +86,22 @@ class Tuned:
     candidates: tuple[Candidate, ...]
     result: Result
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the figures as plain data, fit for JSON."""
+    def tried(self) -> dict[str, Any]:
+        """Return what was tried, as plain data; all of it was released and is paid for."""
         return {
             "how": self.how,
             "run_epsilon": self.run_epsilon,
             "candidates": [candidate.to_dict() for candidate in self.candidates],
-            "chosen": self.result.to_dict(),
         }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as plain data, fit for JSON."""
+        return {**self.tried(), "chosen": self.result.to_dict()}
+
+
+def write_tuned(found: Tuned, folder: Path | None = None) -> Path:
+    """Write the chosen run into a new folder, with tune.json beside it; return the folder."""
+    return write_run(found.result, folder, {"tune.json": {"format": FORMAT, **found.tried()}})
 
 
 @dataclass(frozen=True)
@@ -161,7 +173,8 @@ def tune(
             else:
                 found = _repeat(plan, search, booked)
             entry = None if booked is None else booked.finish()
-        return replace(found, result=found.result.booked(entry))
+        file = None if booking is None else str(booking.ledger)
+        return replace(found, result=replace(found.result.booked(entry), ledger_file=file))
     finally:
         prepared.scene.close()
 

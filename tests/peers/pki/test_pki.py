@@ -13,14 +13,15 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from ppadmm.errors import InputError
+from ppadmm.files import write_private
 from ppadmm.peers.agreement import Agreement, Party
 from ppadmm.peers.pki import certificates, enrolment
 from ppadmm.peers.pki.authority import Authority, _usage
 from ppadmm.peers.pki.enrolment import Keys
-from ppadmm.peers.pki.key_files import private_pem, read_key, write_private
 from ppadmm.peers.pki.names import host_of
 from ppadmm.peers.pki.revocations import read_revocations
 from ppadmm.peers.settings import PeerFile, template
+from ppadmm.statements.keys import private_pem, read_any_key
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def test_private_keys_are_the_owners_alone_and_never_overwritten(keys, authority
 def test_a_key_that_others_can_read_is_refused(keys):
     keys.tls.chmod(0o640)
     with pytest.raises(InputError, match="readable by others; give: chmod 600"):
-        read_key(keys.tls)
+        read_any_key(keys.tls)
 
 
 def test_a_request_holds_the_public_halves_and_nothing_secret(keys, tmp_path):
@@ -107,7 +108,7 @@ def test_only_what_was_shown_is_taken_from_a_request(keys, authority):
     builder = x509.CertificateSigningRequestBuilder().subject_name(name)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
     names = x509.SubjectAlternativeName([x509.DNSName("a.example.org")])
-    greedy = builder.add_extension(names, False).sign(read_key(keys.tls), hashes.SHA256())
+    greedy = builder.add_extension(names, False).sign(read_any_key(keys.tls), hashes.SHA256())
     own = authority.approve(greedy)[0]
     assert not own.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     assert not own.extensions.get_extension_for_class(x509.KeyUsage).value.key_cert_sign
@@ -196,7 +197,8 @@ def test_a_forged_list_of_revocations_is_refused(keys, authority, tmp_path):
         file.write_text(json.dumps(changed))
         with pytest.raises(InputError, match="not signed by the authority"):
             read_revocations(file, roots)
-    for text in ("", "[]", "{}", '{"number": 1, "revoked": [], "signature": "zz"}'):
+    unreadable = '{"format": 1, "number": 1, "revoked": [], "signature": "zz"}'
+    for text in ("", "[]", '{"format": 1}', unreadable):
         file.write_text(text)
         with pytest.raises(InputError, match="holds no list of revocations"):
             read_revocations(file, roots)
@@ -282,7 +284,10 @@ def terms(edges, endpoints=("", "", "", "")):
         Party(f"hospital-{'abcd'[i]}", bytes([i + 1]).hex() * 32, 10, 1.0, endpoint)
         for i, endpoint in enumerate(endpoints)
     )
-    return Agreement(parties, edges, "5e" * 32, 12, nonce="n", rounds=3, eta=0.1, delta=1e-6)
+    return Agreement(
+        parties=parties, edges=edges, schema="5e" * 32, parameters=12, rounds=3, eta=0.1,
+        delta=1e-6, nonce="n",
+    )  # fmt: skip
 
 
 STAR = ((0, 1), (0, 2), (0, 3))

@@ -29,7 +29,7 @@ from ppadmm.arrays import Array, Rows
 from ppadmm.engines.local import Ending, Trace, ending
 from ppadmm.engines.ray import tasks
 from ppadmm.errors import InputError, ProtocolError, WorkerError
-from ppadmm.files import write_whole
+from ppadmm.files import require_format, write_whole
 from ppadmm.ledger.protocol import Ledger
 from ppadmm.mechanisms import ChargedNoise
 from ppadmm.noise import Key, NoiseSource
@@ -43,6 +43,8 @@ Maker: TypeAlias = Callable[[Around], tuple[Agent, Risk]]
 Waiting: TypeAlias = Callable[[], Maker]
 """Fetches a maker, with the records; called only by a host that is new."""
 
+FORMAT = 1
+"""Of checkpoints."""
 RESTARTS = 5
 """How often an actor may lose its process in one run."""
 MARK = "run"
@@ -114,6 +116,7 @@ class Checkpoint(HoldsRecords):
     snapshot: Snapshot
     ledgers: tuple[Ledger, ...]
     passes: int
+    format: int = FORMAT
 
 
 class Host(HoldsRecords):
@@ -225,6 +228,8 @@ class Stored:
 
 def _loaded(path: Path) -> Checkpoint:
     checkpoint: Checkpoint = pickle.loads(path.read_bytes())  # noqa: S301  (our own folder)
+    way = "install the same version on every node and start the run again"
+    require_format(f"The checkpoint {path}", getattr(checkpoint, "format", None), FORMAT, way)
     return checkpoint
 
 

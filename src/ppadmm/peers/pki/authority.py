@@ -13,7 +13,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ppadmm import checks
 from ppadmm.errors import InputError
-from ppadmm.files import write_whole
+from ppadmm.files import require_format, write_private, write_whole
 from ppadmm.peers.pki.certificates import (
     KEY_URN,
     alternative,
@@ -25,10 +25,12 @@ from ppadmm.peers.pki.certificates import (
     read_certificates,
     signing_key_of,
 )
-from ppadmm.peers.pki.key_files import private_pem, read_key, write_private
 from ppadmm.peers.pki.names import agent_name
 from ppadmm.peers.pki.revocations import Revocations, read_revocations
+from ppadmm.statements.keys import private_pem, read_any_key
 
+FORMAT = 1
+"""Of the register."""
 AUTHORITY_DAYS = 3650
 CERTIFICATE_DAYS = 365
 SKEW = timedelta(minutes=5)
@@ -77,7 +79,7 @@ class Authority:
         identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
         builder = builder.add_extension(identifier, False)
         write_private(self.key_file, private_pem(key))
-        self.file.write_bytes(pem([builder.sign(key, hashes.SHA256())]))
+        write_whole(self.file, pem([builder.sign(key, hashes.SHA256())]))
 
     def approve(
         self,
@@ -114,13 +116,16 @@ class Authority:
         return builder.sign(key, hash_for(key))
 
     def _key(self) -> Any:
-        return read_key(self.key_file)
+        return read_any_key(self.key_file)
 
     def issued(self) -> list[dict[str, Any]]:
         """Return the register: every certificate that was ever issued here."""
         if not self.register.exists():
             return []
-        entries: list[dict[str, Any]] = json.loads(self.register.read_text())
+        content = json.loads(self.register.read_text())
+        found = content.get("format") if isinstance(content, dict) else None
+        require_format(str(self.register), found, FORMAT, "use the ppadmm that wrote it")
+        entries: list[dict[str, Any]] = content["issued"]
         return entries
 
     def _note(self, own: x509.Certificate) -> None:
@@ -130,7 +135,8 @@ class Authority:
             "until": own.not_valid_after_utc.isoformat(),
             "key": key_digest(own),
         }
-        text = json.dumps([*self.issued(), entry], indent=1) + "\n"
+        content = {"format": FORMAT, "issued": [*self.issued(), entry]}
+        text = json.dumps(content, indent=1) + "\n"
         write_whole(self.register, text.encode())
 
     def _check_name(self, name: str, asked: x509.CertificateSigningRequest, when: datetime) -> None:

@@ -4,17 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from cryptography.x509.oid import NameOID
 
 from ppadmm.errors import InputError
-from ppadmm.files import read_small
+from ppadmm.files import read_small, write_private, write_whole
 from ppadmm.peers.pki.certificates import (
     KEY_URN,
     alternative,
@@ -25,8 +22,16 @@ from ppadmm.peers.pki.certificates import (
     signing_key_of,
     verify,
 )
-from ppadmm.peers.pki.key_files import private_pem, read_key, read_signing_key, write_private
 from ppadmm.peers.pki.names import agent_name
+from ppadmm.statements.keys import (
+    new_key,
+    private_pem,
+    public_file,
+    public_key,
+    public_key_named,
+    read_any_key,
+    read_key,
+)
 
 
 @dataclass(frozen=True)
@@ -60,18 +65,23 @@ class Keys:
         """The authority's list of revoked names, once there is one."""
         return self.folder / "revoked.json"
 
-    def make(self) -> None:
-        """Draw both private keys; refuses to overwrite either."""
-        for path in (self.tls, self.signing):
+    def make(self, passphrase: bytes | None = None) -> None:
+        """Draw both private keys, that of messages encrypted; refuses to overwrite either.
+
+        The key of the links is not encrypted: Zenoh reads no such file (docs/transport.md).
+        """
+        for path in (self.tls, self.signing, public_file(self.signing)):
             if path.exists():
                 raise InputError(f"{path} exists already and is not overwritten; move it away.")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        new_key(self.signing, passphrase)
         write_private(self.tls, private_pem(ec.generate_private_key(ec.SECP256R1())))
-        write_private(self.signing, private_pem(Ed25519PrivateKey.generate()))
 
     def public_signing_key(self) -> str:
-        """Return the public message key (hex), as an agreement lists it."""
-        public = read_signing_key(self.signing).public_key()
-        return public.public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
+        """Return the public message key (hex), as an agreement lists it; needs no passphrase."""
+        if (public := public_file(self.signing)).is_file():
+            return public_key_named(str(public))
+        return public_key(read_key(self.signing))
 
 
 def request(keys: Keys, name: str, hosts: Sequence[str]) -> x509.CertificateSigningRequest:
@@ -81,7 +91,7 @@ def request(keys: Keys, name: str, hosts: Sequence[str]) -> x509.CertificateSign
     names = [*(alternative(host) for host in dict.fromkeys(hosts)), urn]
     builder = x509.CertificateSigningRequestBuilder().subject_name(subject)
     builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-    key: Any = read_key(keys.tls)
+    key = read_any_key(keys.tls)
     return builder.sign(key, hash_for(key))
 
 
@@ -117,7 +127,7 @@ def join(
     between = [certificate for certificate in rest if not is_self_issued(certificate)]
     verify(own, roots, between, now)
     _keep_authority(keys.authority, pem(roots))
-    keys.certificate.write_bytes(pem([own, *between]))
+    write_whole(keys.certificate, pem([own, *between]))
     return own
 
 
@@ -138,7 +148,7 @@ def check_own(keys: Keys, name: str, own: x509.Certificate) -> None:
             f"The certificate is for {common_name(own)!r}, this site is {name!r}; join with the "
             "reply to this site's own request."
         )
-    if own.public_key() != read_key(keys.tls).public_key():
+    if own.public_key() != read_any_key(keys.tls).public_key():
         raise InputError(f"The certificate is not for the key {keys.tls}; send a new request.")
     vouched = signing_key_of(own)
     if vouched is not None and vouched != keys.public_signing_key():
@@ -153,4 +163,4 @@ def _keep_authority(path: Path, pem: bytes) -> None:
         raise InputError(
             f"The authority differs from the one in {path}; if that is meant, move the file away."
         )
-    path.write_bytes(pem)
+    write_whole(path, pem)

@@ -14,9 +14,11 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from ppadmm import canonical
 from ppadmm.errors import InputError
-from ppadmm.files import read_small
+from ppadmm.files import read_small, require_format
 
+FORMAT = 1
 LIST_DOMAIN = b"ppadmm revocations 1\0"
 EVERY = 2.0
 """Seconds between two looks at a list that may have been replaced."""
@@ -44,7 +46,7 @@ class Revocations:
     def body(self) -> bytes:
         """Return the one spelling that is signed."""
         content = {"number": self.number, "revoked": dict(self.entries)}
-        return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+        return canonical.dumps_ascii(content)
 
     def signed(self, key: Any) -> str:
         """Return the list as a JSON text with the authority's signature."""
@@ -53,7 +55,7 @@ class Revocations:
             signature = key.sign(data)
         else:
             signature = key.sign(data, ec.ECDSA(hashes.SHA256()))
-        content = {**json.loads(self.body()), "signature": signature.hex()}
+        content = {"format": FORMAT, **json.loads(self.body()), "signature": signature.hex()}
         return json.dumps(content, indent=1)
 
     def why(self, name: str, serial: int | None = None) -> str:
@@ -74,10 +76,14 @@ def read_revocations(path: Path, roots: Sequence[x509.Certificate]) -> Revocatio
     text = read_small(path)
     try:
         content = json.loads(text)
+        way = "ask the authority for a list of this version"
+        require_format(f"The list of revocations {path}", content.pop("format", None), FORMAT, way)
         signature = bytes.fromhex(content.pop("signature"))
         found = Revocations(int(content["number"]), dict(content["revoked"]))
         data = LIST_DOMAIN + found.body()
         well_formed = set(content) == {"number", "revoked"} and found.serials is not None
+    except InputError:
+        raise
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InputError(f"{path} holds no list of revocations; ask for it anew.") from None
     if not well_formed or not any(_signed_by(root, signature, data) for root in roots):

@@ -12,12 +12,16 @@ SPELT = {"share": "test-share"}
 DEFAULTS = asdict(RunSpec())
 
 
-def command(spec: Mapping[str, Any]) -> str | None:
+def command(
+    spec: Mapping[str, Any], ledger: str | None = None, dataset: str | None = None
+) -> str | None:
     """Return `ppadmm train …` with every setting that is not the default, quoted for a shell.
 
+    A run that was charged to a ledger names it: without it the next one would be charged to none.
     None if a setting can be made from Python only.
     """
-    if spec["speaking"]["clip"] != DEFAULTS["speaking"]["clip"]:
+    from_python = isinstance(spec["schema"], Mapping)  # a Schema, not the path of one
+    if from_python or spec["speaking"]["clip"] != DEFAULTS["speaking"]["clip"]:
         return None
     words = ["ppadmm", "train", str(spec["data"])]
     for name, value in spec.items():
@@ -25,6 +29,7 @@ def command(spec: Mapping[str, Any]) -> str | None:
             words += _options(value, DEFAULTS["speaking"])
         elif name != "data":
             words += _options({name: value}, DEFAULTS)
+    words += _options({"ledger": ledger, "dataset": dataset}, {})
     return shlex.join(words)
 
 

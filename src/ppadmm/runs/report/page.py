@@ -5,7 +5,6 @@ import functools
 import hashlib
 import math
 import os
-import secrets
 from datetime import datetime
 from pathlib import Path, PurePath
 from typing import Any
@@ -16,6 +15,7 @@ from markupsafe import Markup
 from ppadmm import __version__
 from ppadmm.algorithms import ALGORITHMS, title_of
 from ppadmm.errors import InputError
+from ppadmm.files import write_whole
 from ppadmm.runs.report.command import command
 from ppadmm.runs.report.figures import AgentRow, Figures
 from ppadmm.runs.report.network import Node, draw
@@ -60,12 +60,9 @@ def write_report(folder: Path, out: Path | None = None, public: bool = False) ->
         raise InputError(f"{str(out)!r} exists already; choose another --out or remove it.")
     path = out or folder / ("report-public.html" if public else "report.html")
     page = render(load_run(folder), public)
-    draft = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
     try:
-        draft.write_text(page, encoding="utf-8")
-        draft.replace(path)
+        write_whole(path, page.encode())
     except OSError as error:
-        draft.unlink(missing_ok=True)
         reason = error.strerror or str(error)
         raise InputError(
             f"Cannot write the report to {str(path)!r}: {reason}; choose another --out."
@@ -113,7 +110,10 @@ def render(run: SavedRun, public: bool = False, live: Any = None) -> str:
 
 
 def _command(figures: Figures) -> str | None:
-    return "ppadmm peer run peer.toml" if "own" in figures.result else command(figures.spec)
+    result = figures.result
+    if "own" in result:
+        return "ppadmm peer run peer.toml"
+    return command(figures.spec, result["ledger_file"], (result["booked"] or {}).get("dataset"))
 
 
 def best_guess(epsilon: float | None, delta: float) -> float | None:
