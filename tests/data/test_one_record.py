@@ -25,13 +25,13 @@ from ppadmm.data import (
     Numeric,
     Partition,
     Schema,
+    blocks,
     deal,
     load,
     open_stream,
     parquet,
     split,
 )
-from ppadmm.data.blocks import Writer, row_bytes
 from ppadmm.data.store import Kept
 from ppadmm.errors import DataError
 
@@ -389,9 +389,9 @@ def test_one_record_does_not_decide_what_stays_in_memory():
             table[f"c{j}"][5] = None
         X, y = GROUPS.encode(table)
         size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes + y.nbytes
-        assert size <= (len(y) + 1) * row_bytes(GROUPS)
+        assert size <= (len(y) + 1) * blocks.row_bytes(GROUPS)
         room = room or size - 1
-        writer = Writer(GROUPS, 1, 10**9)
+        writer = blocks.Writer(GROUPS, 1, 10**9)
         writer.store._room = room
         writer.add(X, y, np.zeros(len(y), dtype=np.int32))
         stream = writer.of([0])
