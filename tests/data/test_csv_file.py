@@ -76,16 +76,17 @@ def test_an_empty_line_is_a_record_without_a_label(tmp_path):
             load(tmp_path / "a.csv", schema=schema)
 
 
+@pytest.mark.parametrize("block", [64, 500])
 @pytest.mark.parametrize("quoted", [False, True])
-def test_where_arrow_cuts_the_file_does_not_show(tmp_path, monkeypatch, quoted):
-    """Blocks of 64 bytes: cuts fall into cells of several lines, and records are longer."""
+def test_where_arrow_cuts_the_file_does_not_show(tmp_path, monkeypatch, quoted, block):
+    """Cuts fall into cells of several lines, and with 64 bytes some records are longer."""
     gap = "\n" if quoted else " "
     texts = [f"{k}{gap * (k % 7)}{'x' * (k % 150)}" for k in range(400)]
     lines = [f'"{text}",{k}' if quoted else f"{text},{k}" for k, text in enumerate(texts)]
     content = "\n".join(["x,y", *lines]).encode()
     expected = {"x": texts, "y": [str(k) for k in range(400)]}
     assert cells(tmp_path / "a.csv", content) == expected
-    monkeypatch.setattr(csv_file, "BLOCK", 64)
+    monkeypatch.setattr(csv_file, "BLOCK", block)
     monkeypatch.setattr(csv_file, "PIECE", 50)
     assert cells(tmp_path / "a.csv", content) == expected
 

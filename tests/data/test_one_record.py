@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from scipy.sparse import issparse
 
 from ppadmm.data import Categorical, Classes, Numeric, Partition, Schema, assign, open_stream, split
-from ppadmm.data.stream import parquet
+from ppadmm.data.stream import blocks, parquet
 from ppadmm.data.stream.store import Kept
 from ppadmm.datasets import load
 from ppadmm.errors import DataError
@@ -294,7 +294,7 @@ def test_a_row_of_a_frame_is_that_of_its_record_alone(kind, names, records):
 # Streams: the same rows, cut in the same places.
 
 GROUPS = Schema(
-    (Numeric("x", 0, 1), *(Categorical(f"c{j}", tuple("abcdefgh")) for j in range(40))),
+    (Numeric("x", 0, 1), *(Categorical(f"c{j}", tuple("abcdefghijkl")) for j in range(40))),
     Classes("y", ("0", "1", "2.5")),
 )
 """Many categories of which few are present: rows are stored as CSR."""
@@ -334,6 +334,9 @@ def test_a_row_of_a_stream_is_that_of_its_record_alone(records):
         assert np.array_equal(whole, [streamed([record, record])[0] for record in records])
 
 
+assert GROUPS.is_sparse()
+
+
 def wide(n=3000, seed=0):
     rng = np.random.default_rng(seed)
     columns = {f"c{j}": rng.choice(list("abcdefgh"), n).tolist() for j in range(40)}
@@ -365,6 +368,26 @@ def test_one_record_does_not_move_the_cuts_of_a_stream(tmp_path, monkeypatch, ot
     assert [len(block) for block in before] == [len(block) for block in after]
     changes = [np.flatnonzero((a != b).any(axis=1)) for a, b in zip(before, after, strict=True)]
     assert sum(map(len, changes)) == (other == "missing")
+
+
+def test_one_record_does_not_decide_what_stays_in_memory():
+    """With room for all but a byte of a block, a shorter row would let it stay."""
+    table = wide(200)
+    room, kept = 0, []
+    for missing in (False, True):
+        for j in range(40 if missing else 0):
+            table[f"c{j}"][5] = None
+        X, y = GROUPS.encode(table)
+        size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes + y.nbytes
+        assert size <= (len(y) + 1) * blocks.row_bytes(GROUPS)
+        room = room or size - 1
+        writer = blocks.Writer(GROUPS, 1, 10**9)
+        writer.store._room = room
+        writer.add(X, y, np.zeros(len(y), dtype=np.int32))
+        stream = writer.of([0])
+        kept.append([isinstance(ticket, Kept) for ticket in stream.tickets])
+        stream.close()
+    assert kept == [[False], [False]]
 
 
 def test_batches_have_the_same_rows_whatever_the_row_groups():

@@ -109,7 +109,9 @@ def assemble(places: NDArray[np.int64], values: Vector, d: int, sparse: bool) ->
         X = np.zeros((n, d))
         np.put_along_axis(X, places, values, axis=1)
         return X
-    csr = sp.csr_array((values.ravel(), places.ravel(), np.arange(0, n * m + 1, m)), shape=(n, d))
+    index = np.int32 if max(d, n * m) < 2**31 else np.int64
+    at, ends = places.ravel().astype(index), np.arange(0, n * m + 1, m, dtype=index)
+    csr = sp.csr_array((values.ravel(), at, ends), shape=(n, d))
     csr.eliminate_zeros()
     return cast(Matrix, csr)
 

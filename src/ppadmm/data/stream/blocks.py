@@ -149,7 +149,7 @@ class Writer(HoldsRecords):
         X: Any = vstack(pile.X, format="csr") if issparse(pile.X[0]) else np.vstack(pile.X)
         shard = Shard(X, np.concatenate(pile.y), self._schema.classes)
         self._counts[k] += np.bincount(shard.codes(), minlength=shard.classes)
-        size = shard.n * self._row_bytes
+        size = (shard.n + 1) * self._row_bytes
         self._tickets[k].append(self.store.put(_stored(shard, self._signed[k]), size))
 
     def _stream(self, k: int) -> ShardStream | None:
