@@ -104,7 +104,7 @@ def noise_for_some(patch):
 
 def released_on_credit(patch):
     """A refused charge is ignored: half of the rounds are paid for, all are made."""
-    honest = ChargedNoise.pay
+    honest = ChargedNoise.charge
 
     def broken(self, charges):
         try:
@@ -113,7 +113,7 @@ def released_on_credit(patch):
             return self.source
 
     half = property(lambda self: tuple(((c, self.rounds // 2),) for c in self.mechanism.charges))
-    patch.setattr(ChargedNoise, "pay", broken)
+    patch.setattr(ChargedNoise, "charge", broken)
     patch.setattr(ADMM, "reserved", half)
     patch.setattr(
         pp, "calibrate", lambda b, s, releases, *rest: calibrate(b, s, releases // 2, *rest)
@@ -134,7 +134,7 @@ def one_test_charged(patch):
 
     honest = ipp._test
     patch.setattr(ipp, "_test", broken)
-    patch.setattr(ChargedNoise, "pay", lambda self, charges: self.source)
+    patch.setattr(ChargedNoise, "charge", lambda self, charges: self.source)
 
 
 def gamma_of_half_the_size(patch):

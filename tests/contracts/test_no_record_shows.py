@@ -65,8 +65,10 @@ SPEC = RunSpec(agents=3, rounds=3, epsilon=20.0, delta=1e-3, graph="complete", b
 OTHERS = {"centralised": {"rounds": 1}, "one-shot": {"rounds": 1}}
 EXAMPLES = 3
 """How many objects of a class are looked at."""
-HOLDERS = ("data", "problem", "solvers", "algorithms", "agent", "engines", "experiments",
-           "estimator")  # fmt: skip
+HOLDERS = (
+    *("data", "datasets", "problem", "solvers", "algorithms", "agent", "engines", "runs", "peers"),
+    *("planning", "studies", "auditing", "estimator", "doctor"),
+)
 """Where records are: every class there is looked at, or is on the list below."""
 
 

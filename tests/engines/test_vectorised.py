@@ -55,7 +55,7 @@ def cast(loss=None, algorithm="pp", noise=None, epsilon=5.0, kind="star", **chan
 
 def one_by_one(agents, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(vectorised, "suits", lambda agents: False)
+        patch.setattr(vectorised, "supports", lambda agents: False)
         return local.run(agents)
 
 

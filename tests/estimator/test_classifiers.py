@@ -243,7 +243,7 @@ class TestTheSameRecordsAgain:
                 refused.append(error)
 
         refused = []
-        monkeypatch.setattr(classifiers, "play", play)
+        monkeypatch.setattr(classifiers, "execute", play)
         threads = [threading.Thread(target=fit) for _ in range(2)]
         for thread in threads:
             thread.start()
