@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from ppadmm.accounting import Budget
 from ppadmm.accounting.gaussian import gdp_ratio
-from ppadmm.algorithms import ALGORITHMS, Settings, Site, recipe_named
+from ppadmm.algorithms import ALGORITHMS, Site, recipe_named
 from ppadmm.algorithms.defaults import ROUNDS, Sizes, default_eta, default_rounds
+from ppadmm.algorithms.method import MethodSpec, choose, settings_of
 from ppadmm.problem import HuberHinge, Logistic, NoRecords, loss_for
-from ppadmm.runs.federation import choose
 
 LOSSES = [("logistic", 2), ("huber-hinge", 2), ("logistic", 3), ("logistic", 100)]
 LOSSES += [("huber-hinge", K) for K in (3, 10, 100)]
@@ -31,9 +31,9 @@ class Sized(NoRecords):
 def built(algorithm, loss, n, features, degrees, budget, rounds=None):
     """Build every kind of agent with what the defaults choose."""
     records, budgets = (n,) * len(degrees), (budget,) * len(degrees)
-    plan = choose(algorithm, (records, features, degrees), budgets, loss, rounds, None)
-    pooled = recipe_named(algorithm).pooled
-    chosen = Settings(plan.rounds, (plan.eta,), (plan.regularisation,), (budget,), beta=plan.beta)
+    method = MethodSpec(algorithm=algorithm, rounds=rounds)
+    pooled = method.recipe.pooled
+    chosen = settings_of([choose(method, (records, features, degrees), budgets, loss)], [budget])
     agents, held = (1, sum(records)) if pooled else (len(degrees), n)
     risk = Sized(held, features * loss.outputs, loss)
     return [

@@ -26,7 +26,6 @@ from ppadmm.ledger.balance import cost
 from ppadmm.ledger.chain import read_rows, verify
 from ppadmm.ledger.owner import OwnerLedger
 from ppadmm.ledger.text import ledger_dict, ledger_text
-from ppadmm.runs.disclosure import disclosure
 from ppadmm.runs.ledger_session import LedgerOptions
 from ppadmm.runs.run import train
 from ppadmm.runs.specification import RunSpec
@@ -213,7 +212,7 @@ class TestRecomputation:
 class TestCertificates:
     @pytest.fixture
     def statement(self, people):
-        return json.loads(json.dumps(disclosure(run(people, "replace-one"))))
+        return json.loads(json.dumps(run(people, "replace-one").disclosure()))
 
     def test_a_booked_run_says_what_its_grant_protects(self, statement):
         assert statement["booked"]["adjacency"] == statement["adjacency"] == "replace-one"

@@ -112,7 +112,7 @@ BOOKS = (
     Mutant(
         "an order chosen after the fact",
         "the filter takes the order that is best for the runs that were made",
-        "tests/accounting/test_filters.py::TestAConcreteSequence::test_the_filter_stops_it_in_time",
+        "tests/accounting/test_filters.py::TestSums::test_the_worst_agent_of_every_run",
         (
             Change(
                 "accounting/filters.py",
@@ -185,9 +185,9 @@ CLAIMS = (
         "tests/cli/test_train.py::TestPrivacy::test_a_seed_repeats_and_is_not_private",
         (
             Change(
-                "runs/claims.py",
-                "    if spec.seed is not None:\n",
-                "    if spec.seed is not None and spec.seed < 0:\n",
+                "statements/facts.py",
+                "    if seed is not None:\n",
+                "    if seed is not None and seed < 0:\n",
             ),
         ),
     ),

@@ -209,14 +209,12 @@ ENDS = (
                 '            raise SolverError("Too much noise.")\n',
             ),
         ),
-        quick=True,
     ),
     Mutant(
         "messages from beyond the radius",
         "messages of any size are taken",
         f"{HOSTILE}::test_what_is_beyond_the_radius_is_refused_and_changes_nothing",
         (Change("agent.py", "        self._require_within(message)\n", ""),),
-        quick=True,
     ),
     Mutant(
         "c of any size",

@@ -82,3 +82,13 @@ def test_one_that_is_not_caught_fails_the_script(monkeypatch, capsys):
     said = capsys.readouterr().out
     assert "NOT CAUGHT  one" in said
     assert "0 of 1 mutants are caught" in said
+
+
+def test_the_page_lists_every_game_and_every_mutant():
+    page = (PROJECT / "docs" / "audit.md").read_text()
+    for game in GAMES:
+        assert f"\n| {game.name} " in page
+    for mutant in MUTANTS:
+        assert f"\n| {mutant.about}{' (quick)' if mutant.quick else ''} |" in page
+    assert f"in {len(MUTANTS)} ways" in page
+    assert f"all {len(GAMES)} games" in page

@@ -7,6 +7,7 @@ import pytest
 from ppadmm import RunSpec, train
 from ppadmm.accounting import Budget
 from ppadmm.algorithms.defaults import Sizes, default_rounds
+from ppadmm.algorithms.method import MethodSpec
 from ppadmm.datasets import load
 from ppadmm.errors import InputError
 from ppadmm.planning import populations
@@ -142,8 +143,7 @@ def test_noise_and_rounds_are_those_of_a_real_run(algorithm):
     result = train(spec)
     features = result.setup.features
     case = Scenario(
-        (400, 500, 600), features, make_graph("ring", 3), Logistic(), algorithm, 1e-5,
-        "replace-one", spec.rounds, None, spec.beta,
+        (400, 500, 600), features, make_graph("ring", 3), Logistic(), spec.method
     )  # fmt: skip
     used = setup(case, 2.0)
     assert used.rounds == result.trace.rounds
@@ -177,15 +177,15 @@ def test_few_records_stand_for_many_with_the_noise_of_the_many():
     found = plan(spec)
     assert found.simulated_records == 39_999  # 40,000 over three agents
     assert "stand for 600,000" in found.notes[0]
-    alone = setup(replace(_case(), records=(200_000,) * 3, rounds=20), 1.0)
+    twenty = replace(_case().method, rounds=20)
+    alone = setup(replace(_case(), records=(200_000,) * 3, method=twenty), 1.0)
     assert found.setup == alone
     assert found.expected.median < 0.17
 
 
 def _case():
     return Scenario(
-        (600,) * 3, 10, make_graph("ring", 3), Logistic(), "pp", 1e-5, "replace-one", None, None,
-        1e-8,
+        (600,) * 3, 10, make_graph("ring", 3), Logistic(), MethodSpec(delta=1e-5, beta=1e-8)
     )  # fmt: skip
 
 

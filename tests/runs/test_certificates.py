@@ -22,7 +22,6 @@ from ppadmm.errors import BudgetError, InputError, SolverError
 from ppadmm.ledger.chain import read_rows, verify
 from ppadmm.ledger.owner import OwnerLedger
 from ppadmm.runs.certificates import certify_run, verified
-from ppadmm.runs.disclosure import disclosure
 from ppadmm.runs.folder import write_run
 from ppadmm.runs.ledger_session import LedgerOptions
 from ppadmm.statements.certificate import check, require_booked
@@ -104,7 +103,7 @@ def test_every_run_can_be_certified_and_verified():
         if (result := run_or_refusal(classes, spec)) is None:
             continue
         made += 1
-        said = json.loads(json.dumps(disclosure(result)))
+        said = json.loads(json.dumps(result.disclosure()))
         verdict = check(certificate_of(said))
         assert verdict.statement == said, spec
         assert not verdict.notes, spec
@@ -133,7 +132,7 @@ def test_runs_of_one_ledger(tmp_path, rule):
     for rounds in (1, 2, 5, 3):
         spec = RunSpec(agents=2, graph="complete", records=(40, 299), rounds=rounds, epsilon=2.0,
                        delta=1e-4)  # fmt: skip
-        said = disclosure(train(spec, data=records_of(2), booking=LedgerOptions(path, "made-up")))
+        said = train(spec, data=records_of(2), booking=LedgerOptions(path, "made-up")).disclosure()
         assert not check(certificate_of(said)).notes
         require_booked(said, verify(read_rows(path))[0])
 
@@ -144,4 +143,4 @@ def test_searches(how):
     spec = RunSpec(algorithm="centralised", agents=2, graph="complete", epsilon=4.0, delta=1e-4,
                    records=(150, 150))  # fmt: skip
     found = tune(spec, regularisations=(1.0, 2.0, 4.0), how=how, data=records_of(2))
-    assert not check(certificate_of(json.loads(json.dumps(disclosure(found.result))))).notes
+    assert not check(certificate_of(json.loads(json.dumps(found.result.disclosure())))).notes

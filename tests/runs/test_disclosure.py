@@ -15,7 +15,6 @@ from ppadmm.datasets import load
 from ppadmm.errors import CertificateError
 from ppadmm.ledger.owner import OwnerLedger
 from ppadmm.runs.certificates import certify_run
-from ppadmm.runs.disclosure import disclosure
 from ppadmm.runs.ledger_session import LedgerOptions
 from ppadmm.runs.run import train
 from ppadmm.runs.specification import RunSpec
@@ -79,7 +78,7 @@ class TestStatements:
     def test_the_paper_at_ten_is_flagged(self):
         """Claimed 10, proven 11.2 (docs/privacy.md, section 9)."""
         result = train(RunSpec.of("paper", epsilon=10.0))
-        said = disclosure(result)
+        said = result.disclosure()
         assert said["claim"] == {"calibration": "paper", "epsilon": 10.0, "proven": False}
         assert said["epsilon"] == pytest.approx(11.2, rel=0.01)
         assert not said["private"]
@@ -92,7 +91,7 @@ class TestStatements:
     def test_claims_are_compared_agent_by_agent(self):
         """Agent 0 claims 10, of which 11.2 is proven; the other claim of 20 would hide it."""
         spec = RunSpec.of("paper", epsilons=(10.0, 20.0, 20.0, 20.0, 20.0))
-        said = disclosure(train(spec))
+        said = train(spec).disclosure()
         assert said["agents"][0]["epsilon"] > said["agents"][0]["claimed"] == 10.0
         assert said["claim"]["proven"] is False
         told = [w for w in said["warnings"] if "claim ε = 10 for this noise at agent 0," in w]
@@ -160,7 +159,7 @@ def test_what_a_certificate_tells_of_the_records_and_of_time(tmp_path):
     result = train(spec, data=data, booking=LedgerOptions(path, "people"))
     folder = tmp_path / "run"
     folder.mkdir()
-    (folder / "statement.json").write_text(json.dumps(disclosure(result)))
+    (folder / "statement.json").write_text(json.dumps(result.disclosure()))
     for name in ("model.json", "releases.npz"):
         (folder / name).write_bytes(b"")
     text = certify_run(folder, KEY, "us", [], None).read_text()

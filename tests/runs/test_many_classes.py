@@ -76,11 +76,12 @@ def test_evaluate_agrees_with_scikit_learn(digits):
 def test_noise_costs_accuracy_and_ten_classes_are_learnt(digits):
     scene = build_federation(digits, 5, "erdos-renyi", Multinomial(10), 0)
     from ppadmm.accounting import Budget
+    from ppadmm.algorithms.method import MethodSpec
 
     found = {}
     for epsilon in (1.0, 10.0):
         budgets = [Budget(epsilon, 1e-4)] * 5
-        plan = scene.plan("pp", budgets, 20, None)
+        plan = scene.chosen(MethodSpec(rounds=20), budgets)
         settings = make_settings(
             rounds=plan.rounds, eta=(plan.eta,), regularisation=(0.0,), budgets=(budgets[0],),
             beta=1e-7,

@@ -5,7 +5,6 @@ import json
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from ppadmm.runs.disclosure import disclosure
 from ppadmm.statements.certificate import issue
 from tests.small_runs import finished, resigned
 
@@ -30,7 +29,7 @@ def statement(name):
 
 @functools.cache
 def _written(name):
-    return json.dumps(disclosure(finished(name)))
+    return json.dumps(finished(name).disclosure())
 
 
 def forged(change, name="pooled"):

@@ -11,7 +11,6 @@ from ppadmm.accounting.events import Tally
 from ppadmm.errors import CertificateError
 from ppadmm.ledger.chain import read_rows, verify
 from ppadmm.ledger.owner import OwnerLedger
-from ppadmm.runs.disclosure import disclosure
 from ppadmm.runs.ledger_session import LedgerOptions
 from ppadmm.runs.run import train
 from ppadmm.runs.specification import RunSpec
@@ -239,7 +238,7 @@ class TestContent:
 
     def test_neighbours_that_leave_a_record_out_are_not_said_to_replace_it(self):
         """ε of zero-out is half that of replace-one: it must not be sold for it."""
-        said = disclosure(train(RunSpec(algorithm="centralised", adjacency="zero-out")))
+        said = train(RunSpec(algorithm="centralised", adjacency="zero-out")).disclosure()
         assert check(certificate_of(said)).statement == said
         said.update(adjacency="replace-one", unit=UNITS["replace-one"])
         with pytest.raises(CertificateError, match="not those of neighbours by replace-one"):
@@ -279,7 +278,7 @@ class TestContent:
             ledger.grant("synthetic", Budget(2.0, 1e-6))
             ledger.grant("others", Budget(9.0, 1e-6))
         spec = RunSpec(rounds=1, agents=2, epsilon=1.0)
-        said = disclosure(train(spec, booking=LedgerOptions(path, "synthetic")))
+        said = train(spec, booking=LedgerOptions(path, "synthetic")).disclosure()
         books, _ = verify(read_rows(path))
         require_booked(said, books)
         said["booked"].update(change)
@@ -291,7 +290,7 @@ class TestContent:
         with OwnerLedger.create(path, "owner") as ledger:
             ledger.grant("synthetic", Budget(2.0, 1e-6))
         spec = RunSpec(rounds=1, agents=2, epsilon=1.0)
-        said = disclosure(train(spec, booking=LedgerOptions(path, "synthetic")))
+        said = train(spec, booking=LedgerOptions(path, "synthetic")).disclosure()
         books, _ = verify(read_rows(path))
         said["booked"]["spent"] *= 1.01
         with pytest.raises(CertificateError, match=r"was spent, not 1\.01"):

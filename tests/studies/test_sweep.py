@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from ppadmm.accounting import Budget
+from ppadmm.algorithms.method import MethodSpec
 from ppadmm.algorithms.settings import Settings, Speaking
 from ppadmm.datasets import load
 from ppadmm.engines import local
@@ -29,6 +30,8 @@ from ppadmm.studies.sweep import CellStore, sweep
 from tests.studies.people import write_people
 
 CHANGED = {
+    "adjacency": "zero-out",
+    "regularisation": 0.25,
     "partition": "dirichlet:1",
     "multiclass": "one-vs-rest",
     "data": "other.csv",
@@ -278,7 +281,7 @@ def test_the_curve_ends_where_the_agents_do(cell):
 def test_the_curve_is_the_mean_over_agents_of_their_own_loss(cell):
     (outcome,) = run_cell(replace(cell, epsilons=(4.0,), curve=True))
     scene = build_federation(load(cell.data, label="ill"), 3, "ring", Logistic(), 0)
-    plan = scene.plan("pp", [Budget(4.0, 1e-4)] * 3, 4, None)
+    plan = scene.chosen(MethodSpec(rounds=4), [Budget(4.0, 1e-4)] * 3)
     settings = Settings(4, (plan.eta,) * 2, (0.0,) * 2, (Budget(4.0, 1e-4),) * 2)
     agents = make_agents("pp", scene.sites("pp"), [settings] * 3, SeededNoise((0, 1)))
     releases = local.run(agents).releases

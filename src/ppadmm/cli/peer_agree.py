@@ -219,29 +219,26 @@ def _draft(
     import secrets
 
     from ppadmm.accounting import Budget
-    from ppadmm.algorithms import recipe_named
+    from ppadmm.algorithms.method import MethodSpec, choose
     from ppadmm.peers.agreement import Agreement
     from ppadmm.problem import graph_from, loss_for
-    from ppadmm.runs.federation import choose
 
-    if recipe_named(given["algorithm"]).pooled:
-        raise InputError(f"{given['algorithm']!r} pools all records; peers keep theirs.")
+    terms = {"patience": given.pop("patience"), "pace": given.pop("pace")}
+    method = MethodSpec(rounds=rounds, eta=eta, regularisation=regularisation, **given)
+    if method.recipe.pooled:
+        raise InputError(f"{method.algorithm!r} pools all records; peers keep theirs.")
     parties, network = tuple(each.party for each in cards), graph_from(graph, len(cards), 0)
-    loss = loss_for(given["loss"], cards[0].classes, given["multiclass"])
-    budgets = [Budget(party.epsilon, given["delta"]) for party in parties]
+    loss = loss_for(method.loss, cards[0].classes, method.multiclass)
+    budgets = [Budget(party.epsilon, method.delta) for party in parties]
     sizes = (tuple(party.records for party in parties), cards[0].features, network.degrees)
-    plan = choose(given["algorithm"], sizes, budgets, loss, rounds, eta, None, regularisation or 0)
     return Agreement(
         parties=parties,
         edges=network.edges,
         schema=cards[0].schema,
         parameters=cards[0].features * loss.outputs,
-        rounds=plan.rounds,
-        eta=plan.eta,
-        regularisation=plan.regularisation,
-        beta=plan.beta,
         nonce=secrets.token_hex(8),
-        **given,
+        **vars(choose(method, sizes, budgets, loss)),
+        **terms,
     )
 
 
