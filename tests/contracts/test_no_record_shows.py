@@ -85,7 +85,8 @@ PLAIN = {
         accounting.accountant.Bound accounting.calibration.StepConstants
         problem.losses.HuberHinge problem.losses.OneMargin problem.multiclass.OneVsRest
         problem.risk.NoRecords algorithms.statistics.LossDecrease algorithms.statistics.Movement
-        solvers.newton.Newton solvers.quasi_newton.LBFGS doctor.Findings doctor.Look""",
+        solvers.newton.Newton solvers.quasi_newton.LBFGS doctor.Findings doctor.Look
+        studies.plots.Style""",
     "noise sources, books of what was charged and released": """
         engines.ray.actors.Journal engines.vectorised.RowwiseNoise runs.scoring.ReplayedLedger
         runs.scoring.SearchLedger runs.scoring.SelectionRecord peers.site.Replayed""",
@@ -93,10 +94,15 @@ PLAIN = {
         studies.cell.CellResult studies.compare.ComparisonRow studies.figures.Block
         studies.figures.Figure studies.figures.Panel studies.figures.CurvePoint
         studies.figures.FigureSetting studies.figures.FigureSource studies.sweep.CellStore
-        studies.sweep.Sweep auditing.membership.Membership auditing.audit.Audit""",
+        studies.sweep.Sweep auditing.membership.Membership auditing.audit.Audit
+        auditing.statistics.Claim auditing.statistics.Finding runs.folder.Missing
+        runs.saved.SavedRun runs.report.figures.AgentRow runs.report.figures.Coefficient
+        runs.report.figures.Entry runs.report.figures.Figures runs.report.network.Node
+        runs.report.svg.Axis runs.report.svg.Mark runs.report.svg.Series""",
     "made-up records, which anybody can make again": """
         planning.synthetic_records.SyntheticRecords auditing.attacks.ScoredRun
-        auditing.audit.Game auditing.audit.AgentGame auditing.game.ClassRecords
+        auditing.audit.Game auditing.audit.AgentGame auditing.audit.Played
+        auditing.game.ClassRecords
         auditing.game.MarginRecords auditing.game.Position auditing.game.Transcript
         auditing.game.NeighbouringData auditing.games.ScoreGame auditing.opponents.Echo
         auditing.opponents.FailingSolver auditing.opponents.Lean auditing.opponents.Mirror
@@ -116,8 +122,8 @@ PLAIN = {
         peers.state.PeerState peers.status.JsonLines peers.pki.authority.Authority
         peers.pki.enrolment.Keys peers.pki.revocations.RevocationWatch
         peers.pki.revocations.Revocations peers.link_settings.Credentials
-        peers.link_settings.LinkSettings peers.status_page.StatusPage peers.transport.Neighbour
-        peers.transport.Status peers.zenoh.log.ZenohLog peers.zenoh.router.Router
+        peers.link_settings.LinkSettings peers.status_page.StatusPage peers.transport.Inbox
+        peers.transport.Neighbour peers.transport.Status peers.zenoh.log.ZenohLog peers.zenoh.router.Router
         peers.zenoh.session.Line peers.zenoh.session.Strangers
         peers.zenoh.transport.ZenohTransport""",
 }

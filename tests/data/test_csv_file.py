@@ -5,7 +5,8 @@ import gzip
 import pyarrow as pa
 import pytest
 
-from ppadmm.data import Label, Numeric, Schema, csv_file, load, read_table
+from ppadmm.data import Label, Numeric, Schema, csv_file, read_table
+from ppadmm.datasets import load
 from ppadmm.errors import DataError
 
 SECRET = "Maria-Muster"

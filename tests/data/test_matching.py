@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ppadmm.data import Categorical, Classes, Label, Numeric, Schema, as_table, load
+from ppadmm.data import Categorical, Classes, Label, Numeric, Schema, as_table
 from ppadmm.data.columns import number_of, spelt
 from ppadmm.data.matching import MISSING, UNKNOWN, name_codes
+from ppadmm.datasets import load
 from ppadmm.errors import DataError
 
 

@@ -282,7 +282,10 @@ def terms(edges, endpoints=("", "", "", "")):
         Party(f"hospital-{'abcd'[i]}", bytes([i + 1]).hex() * 32, 10, 1.0, endpoint)
         for i, endpoint in enumerate(endpoints)
     )
-    return Agreement(parties, edges, "5e" * 32, 12, 3, 0.1, 1e-6, "n")
+    return Agreement(
+        parties=parties, edges=edges, schema="5e" * 32, parameters=12, rounds=3, eta=0.1,
+        delta=1e-6, nonce="n",
+    )  # fmt: skip
 
 
 STAR = ((0, 1), (0, 2), (0, 3))
