@@ -123,7 +123,8 @@ PLAIN = {
         peers.pki.enrolment.Keys peers.pki.revocations.RevocationWatch
         peers.pki.revocations.Revocations peers.link_settings.Credentials
         peers.link_settings.LinkSettings peers.status_page.StatusPage peers.transport.Inbox
-        peers.transport.Neighbour peers.transport.Status peers.zenoh.log.ZenohLog peers.zenoh.router.Router
+        peers.transport.Neighbour peers.transport.Status peers.zenoh.log.ZenohLog
+        peers.zenoh.router.Router
         peers.zenoh.session.Line peers.zenoh.session.Strangers
         peers.zenoh.transport.ZenohTransport""",
 }
