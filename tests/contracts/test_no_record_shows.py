@@ -101,7 +101,7 @@ PLAIN = {
         runs.report.svg.Axis runs.report.svg.Mark runs.report.svg.Series""",
     "made-up records, which anybody can make again": """
         planning.synthetic_records.SyntheticRecords auditing.attacks.ScoredRun
-        auditing.audit.Game auditing.audit.AgentGame auditing.audit.Played
+        auditing.audit.AgentGame auditing.audit.Played
         auditing.game.ClassRecords
         auditing.game.MarginRecords auditing.game.Position auditing.game.Transcript
         auditing.game.NeighbouringData auditing.games.ScoreGame auditing.opponents.Echo
