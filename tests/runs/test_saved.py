@@ -170,5 +170,5 @@ class TestRefused:
 
 def test_a_setting_for_python_only_has_no_command():
     spec = finished("private").to_dict()["spec"]
-    assert command(spec) == "ppadmm train synthetic --agents 4 --epsilon 3.0 --rounds 6"
+    assert command(spec) == "ppadmm train synthetic --rounds 6 --agents 4 --epsilon 3.0"
     assert command({**spec, "speaking": {**spec["speaking"], "clip": 5.0}}) is None
