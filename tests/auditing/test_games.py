@@ -134,7 +134,7 @@ def one_test_charged(patch):
 
     honest = ipp._test
     patch.setattr(ipp, "_test", broken)
-    patch.setattr(ChargedNoise, "pay", lambda self, charges: self.source)
+    patch.setattr(ChargedNoise, "charge", lambda self, charges: self.source)
 
 
 def gamma_of_half_the_size(patch):

@@ -28,7 +28,7 @@ def at_work(tmp_path):
 
     def page():
         peer, part = peers[0]
-        text = live_page(peer, part, "2026-11-16T12:00:00+00:00")
+        text = live_page(peer, part.public, "2026-11-16T12:00:00+00:00")
         return "text/html; charset=utf-8", text.encode()
 
     with StatusPage(0, {"/": page}) as served:
@@ -84,7 +84,7 @@ def test_it_says_when_the_peer_is_gone(browser, tmp_path):
     peers = run_in_memory(sites, tmp_path / "again", lambda *_: None)
 
     def page():
-        text = live_page(peers[0], found[0], "2026-11-16T12:00:00+00:00")
+        text = live_page(peers[0], found[0].public, "2026-11-16T12:00:00+00:00")
         return "text/html; charset=utf-8", text.encode()
 
     opened = browser.new_page()

@@ -66,9 +66,9 @@ OTHERS = {"centralised": {"rounds": 1}, "one-shot": {"rounds": 1}}
 EXAMPLES = 3
 """How many objects of a class are looked at."""
 HOLDERS = (
-    "data", "datasets", "problem", "solvers", "algorithms", "agent", "engines", "runs", "peers",
-    "planning", "studies", "auditing", "estimator", "doctor",
-)  # fmt: skip
+    *("data", "datasets", "problem", "solvers", "algorithms", "agent", "engines", "runs", "peers"),
+    *("planning", "studies", "auditing", "estimator", "doctor"),
+)
 """Where records are: every class there is looked at, or is on the list below."""
 
 
@@ -85,7 +85,8 @@ PLAIN = {
         accounting.accountant.Bound accounting.calibration.StepConstants
         problem.losses.HuberHinge problem.losses.OneMargin problem.multiclass.OneVsRest
         problem.risk.NoRecords algorithms.statistics.LossDecrease algorithms.statistics.Movement
-        solvers.newton.Newton solvers.quasi_newton.LBFGS doctor.Findings doctor.Look""",
+        solvers.newton.Newton solvers.quasi_newton.LBFGS doctor.Findings doctor.Look
+        studies.plots.Style""",
     "noise sources, books of what was charged and released": """
         engines.ray.actors.Journal engines.vectorised.RowwiseNoise runs.scoring.ReplayedLedger
         runs.scoring.SearchLedger runs.scoring.SelectionRecord peers.site.Replayed""",
@@ -94,13 +95,14 @@ PLAIN = {
         studies.figures.Figure studies.figures.Panel studies.figures.CurvePoint
         studies.figures.FigureSetting studies.figures.FigureSource studies.sweep.CellStore
         studies.sweep.Sweep auditing.membership.Membership auditing.audit.Audit
-        runs.folder.Missing runs.report.figures.AgentRow runs.report.figures.Coefficient
+        auditing.statistics.Claim auditing.statistics.Finding runs.folder.Missing
+        runs.saved.SavedRun runs.report.figures.AgentRow runs.report.figures.Coefficient
         runs.report.figures.Entry runs.report.figures.Figures runs.report.network.Node
-        runs.report.svg.Axis runs.report.svg.Mark runs.report.svg.Series runs.saved.SavedRun
-        studies.plots.Style""",
+        runs.report.svg.Axis runs.report.svg.Mark runs.report.svg.Series""",
     "made-up records, which anybody can make again": """
         planning.synthetic_records.SyntheticRecords auditing.attacks.ScoredRun
-        auditing.audit.Game auditing.audit.AgentGame auditing.game.ClassRecords
+        auditing.audit.AgentGame auditing.audit.Played
+        auditing.game.ClassRecords
         auditing.game.MarginRecords auditing.game.Position auditing.game.Transcript
         auditing.game.NeighbouringData auditing.games.ScoreGame auditing.opponents.Echo
         auditing.opponents.FailingSolver auditing.opponents.Lean auditing.opponents.Mirror
@@ -122,8 +124,9 @@ PLAIN = {
         peers.state.PeerState peers.status.JsonLines peers.pki.authority.Authority
         peers.pki.enrolment.Keys peers.pki.revocations.RevocationWatch
         peers.pki.revocations.Revocations peers.link_settings.Credentials
-        peers.link_settings.LinkSettings peers.status_page.StatusPage peers.transport.Neighbour
-        peers.transport.Status peers.zenoh.log.ZenohLog peers.zenoh.router.Router
+        peers.link_settings.LinkSettings peers.status_page.StatusPage peers.transport.Inbox
+        peers.transport.Neighbour peers.transport.Status peers.zenoh.log.ZenohLog
+        peers.zenoh.router.Router
         peers.zenoh.session.Line peers.zenoh.session.Strangers
         peers.zenoh.transport.ZenohTransport datasets.catalogue.Fetched
         peers.running.PeerDisplay peers.running.Watching peers.transport.Inbox""",

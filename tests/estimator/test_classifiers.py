@@ -229,9 +229,9 @@ def test_every_agents_model_says_whether_it_is_private(xy, seed):
 class TestTheSameRecordsAgain:
     def test_of_two_fits_at_once_one_is_refused(self, xy, monkeypatch):
         """Both look before either has trained; only one may show what it learnt."""
-        both, true, ends = threading.Barrier(2), classifiers.play, []
+        both, true, ends = threading.Barrier(2), classifiers.execute, []
 
-        def play(*args, **options):
+        def execute(*args, **options):
             both.wait(30)
             return true(*args, **options)
 
@@ -243,7 +243,7 @@ class TestTheSameRecordsAgain:
                 refused.append(error)
 
         refused = []
-        monkeypatch.setattr(classifiers, "execute", play)
+        monkeypatch.setattr(classifiers, "execute", execute)
         threads = [threading.Thread(target=fit) for _ in range(2)]
         for thread in threads:
             thread.start()

@@ -85,6 +85,6 @@ def test_a_text_in_a_list_of_records_does_not_turn_the_numbers_of_others_into_te
 def test_a_text_among_numbers_is_not_quoted(cell):
     records = np.array([[0.5, 1.0], [0.25, cell]], dtype=object)
     for X in (records, records.tolist(), pd.DataFrame(records)):
-        with pytest.raises(DataError, match=r"row 1: expected a number") as caught:
+        with pytest.raises(DataError, match="Column 1, row 1: expected a number") as caught:
             fitted([0, 1], X=X, schema=None, bounds=(0, 1), classes=[0, 1])
         assert cell not in str(caught.value)

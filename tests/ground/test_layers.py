@@ -6,9 +6,11 @@ from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
+import networkx as nx
 import pytest
 
 import ppadmm
+from ppadmm.algorithms import ALGORITHMS
 
 ROOT = Path(ppadmm.__file__).parent
 LAYERS = [
@@ -109,3 +111,113 @@ def test_plotting_networking_and_heavy_imports_stay_out_of_the_base():
 
 def test_the_order_is_strict():
     assert all(not a & b for a, b in pairwise(LAYERS))
+
+
+# -- sub-packages --------------------------------------------------------------------------------
+
+
+def module_of(path):
+    parts = ("ppadmm", *path.relative_to(ROOT).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(path): path for path in FILES}
+
+
+def run_on_import(body):
+    """Yield the imports that run when a module is imported, so none of a function or for types."""
+    for node in body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            yield from run_on_import(node.orelse)
+        elif not isinstance(node, ast.FunctionDef):
+            inner = (getattr(node, name, []) for name in ("body", "orelse", "finalbody"))
+            yield from run_on_import([each for block in inner for each in block])
+
+
+def imported(path):
+    """Yield the modules that importing a file imports by name."""
+    for node in run_on_import(ast.parse(path.read_text()).body):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in MODULES)
+        elif node.module in MODULES:
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in MODULES else node.module
+
+
+def test_no_module_is_imported_while_it_imports():
+    """A sub-package may use its room's modules, but none that uses the sub-package, however far."""
+    arrows = nx.DiGraph((name, other) for name, path in MODULES.items() for other in imported(path))
+    circles = [sorted(part) for part in nx.strongly_connected_components(arrows) if len(part) > 1]
+    assert circles == []
+
+
+def test_imports_that_run_later_are_told_from_those_that_run_at_once():
+    text = """
+import a
+if TYPE_CHECKING:
+    import b
+else:
+    import c
+try:
+    import d
+except ImportError:
+    pass
+class K:
+    import e
+def f():
+    import g
+"""
+    found = [node.names[0].name for node in run_on_import(ast.parse(text).body)]
+    assert found == ["a", "c", "d", "e"]
+
+
+# -- algorithms ----------------------------------------------------------------------------------
+
+
+def names_in(node):
+    """Return the texts that a value is compared with: itself, or what a collection holds."""
+    if isinstance(node, ast.Constant):
+        return {node.value}
+    if isinstance(node, ast.Tuple | ast.List | ast.Set):
+        return {name for each in node.elts for name in names_in(each)}
+    return set()
+
+
+def compared(tree):
+    """Yield (line, texts) wherever a value is told apart by texts."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            sides = (node.left, *node.comparators)
+            yield node.lineno, {name for side in sides for name in names_in(side)}
+        elif isinstance(node, ast.Dict):
+            keys = {name for key in node.keys if key is not None for name in names_in(key)}
+            yield node.lineno, keys
+        elif isinstance(node, ast.MatchValue):
+            yield node.lineno, names_in(node.value)
+
+
+@pytest.mark.xfail(strict=True, reason="attacks on R-ADMM and styles of figures still ask")
+def test_nobody_but_algorithms_asks_for_the_name_of_one():
+    """A recipe says all that others need to know of an algorithm."""
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {', '.join(sorted(names & set(ALGORITHMS)))}"
+        for path in FILES
+        if room(path) != "algorithms"
+        for line, names in compared(ast.parse(path.read_text()))
+        if names & set(ALGORITHMS)
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *('name == "pp"', '"ipp" != name', 'name in ("dvp", "pp")', '{"pp": 1}[name]'),
+        'match name:\n    case "pp" | "ipp":\n        pass',
+    ],
+)
+def test_names_of_algorithms_are_found(text):
+    assert any(names & set(ALGORITHMS) for _, names in compared(ast.parse(text)))

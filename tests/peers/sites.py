@@ -145,8 +145,7 @@ def make_sites(
     values = {"eta": 0.1, "regularisation": 0.05, "delta": 1e-4, "patience": 60.0, **terms}
     agreement = Agreement(
         parties=tuple(parties), edges=network.edges, schema=SCHEMA.digest(),
-        parameters=SCHEMA.dimension,
-        rounds=rounds, nonce=datetime.now(UTC).isoformat(), **values,
+        parameters=SCHEMA.dimension, rounds=rounds, nonce=datetime.now(UTC).isoformat(), **values,
     )  # fmt: skip
     sites = Sites(folder, n)
     for i, file in enumerate(sites.files):

@@ -100,7 +100,7 @@ def test_gradient_descent_settles_near_the_optimum_in_proportion_to_its_step(opt
         def quieter(rule):
             return replace(rule, sigma=1e-12 * rule.sigma)
 
-        models = last(build_gradient, 1.0, 20_000, quieter, eta=(step,))
+        models = last(build_gradient, 1.0, 7_000, quieter, eta=(step,))
         return np.linalg.norm(models - optimum)
 
     near, far = distance(0.05), distance(0.2)
