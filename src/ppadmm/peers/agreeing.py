@@ -72,9 +72,7 @@ def draft_agreement(cards: Sequence[Card], graph: str = "ring", **terms: Any) ->
         If a site is missing, two sites have other schemas, or the algorithm pools all records.
     """
     if unknown := sorted(set(terms) - set(OPEN)):
-        raise InputError(
-            f"An agreement has no entry {unknown[0]!r}; choose from {', '.join(OPEN)}."
-        )
+        raise InputError(f"A draft takes no {unknown[0]!r}; choose from: {', '.join(OPEN)}.")
     order = _in_order(cards)
     given = OPEN | {name: value for name, value in terms.items() if value is not None}
     if recipe_named(given["algorithm"]).pooled:
