@@ -21,6 +21,7 @@ from sklearn.linear_model import LogisticRegression
 
 from ppadmm.accounting import Budget
 from ppadmm.algorithms import Settings
+from ppadmm.algorithms.method import MethodSpec
 from ppadmm.data import Classes, Dataset, Numeric, Schema
 from ppadmm.engines import local
 from ppadmm.errors import InfeasibleError
@@ -55,7 +56,7 @@ def gaussian_classes(K, d, n, seed):
 def errors(scene, algorithm, epsilon, delta, multiple=1.0, seeds=SEEDS):
     """Test errors of one cell over noise seeds, and the η in use."""
     budgets = [Budget(epsilon, delta)] * scene.graph.size
-    plan = scene.plan(algorithm, budgets, None, None)
+    plan = scene.chosen(MethodSpec(algorithm=algorithm), budgets)
     R, eta = len(seeds), plan.eta * multiple
     settings = Settings(
         plan.rounds, (eta,) * R, (plan.regularisation,) * R, (budgets[0],) * R, beta=1e-8

@@ -1,4 +1,4 @@
-"""Small problems that every part of the suite shares."""
+"""What every test has: a folder of its own, and on request the data, a cluster, the command."""
 
 import json
 import os
@@ -7,18 +7,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
-
-from ppadmm.accounting import Budget
-from ppadmm.agent import Agent
-from ppadmm.algorithms import Settings, Site, build
-from ppadmm.data import Shard, normalise_rows
-from ppadmm.engines import local
-from ppadmm.ledger import MemoryLedger
-from ppadmm.noise import SeededNoise
-from ppadmm.problem import Logistic, risk_of
 
 settings.register_profile(
     "ppadmm", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
@@ -83,66 +73,3 @@ def command(capsys, monkeypatch, tmp_path):
         return Outcome(int(end.value.code or 0), captured.out, captured.err)
 
     return run
-
-
-def assert_alike(mine, theirs, rel=1e-9):
-    """Check that plain data agree, numbers to rounding: kernels add up in orders of their own."""
-    if isinstance(mine, dict):
-        assert mine.keys() == theirs.keys()
-        for name in mine:
-            assert_alike(mine[name], theirs[name], rel)
-    elif isinstance(mine, list | tuple):
-        assert len(mine) == len(theirs)
-        for a, b in zip(mine, theirs, strict=True):
-            assert_alike(a, b, rel)
-    elif isinstance(mine, float):
-        assert mine == pytest.approx(theirs, rel=rel, abs=1e-12)
-    else:
-        assert mine == theirs
-
-
-def random_shard(n=60, d=5, seed=0, sparse=False, classes=2):
-    """Records from a logistic model, rows of norm ≤ 1."""
-    rng = np.random.default_rng(seed)
-    X = normalise_rows(rng.standard_normal((n, d)))
-    y = np.where(rng.random(n) < 1 / (1 + np.exp(-4 * X[:, 0])), 1.0, -1.0)
-    if sparse:
-        from scipy.sparse import csr_array
-
-        X = csr_array(X * (rng.random((n, d)) < 0.4))
-    if classes > 2:
-        return Shard(X, rng.integers(0, classes, n).astype(float), classes)
-    return Shard(X, y)
-
-
-def make_agents(graph, settings, algorithm="pp", loss=None, seeds=(0,), sparse=False, **sizes):
-    """One agent per node of `graph`, each with its own random records."""
-    noise = SeededNoise(tuple(seeds))
-    agents = []
-    for i in range(graph.size):
-        loss = loss or Logistic()
-        classes = max(2, loss.outputs)
-        risk = risk_of(random_shard(seed=100 + i, sparse=sparse, classes=classes, **sizes), loss)
-        degrees = tuple(graph.degree(j) for j in graph.neighbours(i))
-        site = Site(i, graph.size, graph.neighbours(i), risk, degrees)
-        rule = build(algorithm, site, settings)
-        ledgers = [MemoryLedger() for _ in range(settings.replicates)]
-        agents.append(Agent(rule, i, graph.neighbours(i), ledgers, noise))
-    return agents
-
-
-def make_settings(**changes):
-    """Settings of a small run; pass any of them to change it."""
-    values = {
-        "rounds": 5,
-        "eta": (0.1,),
-        "regularisation": (0.05,),
-        "budgets": (Budget(1.0, 1e-5),),
-        "beta": 1e-9,
-    }
-    return Settings(**{**values, **changes})
-
-
-def run_small(graph, algorithm="pp", settings=None, **options):
-    """Run a small network to the end and return its trace."""
-    return local.run(make_agents(graph, settings or make_settings(), algorithm, **options))

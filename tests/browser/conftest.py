@@ -3,7 +3,8 @@
 import shutil
 
 import pytest
-from small_runs import folder_of
+
+from tests.small_runs import folder_of
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 ARGUMENTS = (

@@ -1,10 +1,10 @@
 """The page of `ppadmm plan` in a real browser."""
 
 import pytest
-from pages import CONTRAST, overflow
 
 from ppadmm.planning.page import write_plan
 from ppadmm.planning.plan import PlanSpec, plan
+from tests.browser.pages import CONTRAST, overflow
 
 OVERLAPS = """() => {
   const line = document.querySelector("#plot-plan .line"), box = line.ownerSVGElement;

@@ -3,10 +3,10 @@
 import re
 
 import pytest
-from pages import CONTRAST, overflow
-from small_runs import folder_of
 
 from ppadmm.runs.report.page import write_report
+from tests.browser.pages import CONTRAST, overflow
+from tests.small_runs import folder_of
 
 
 def column(page, table, index):

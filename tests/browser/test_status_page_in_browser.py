@@ -1,18 +1,14 @@
 """The page of a peer at work, in a real browser: it renews itself and loads nothing else."""
 
-import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "engines"))
-from sites import make_sites
-from test_peer_page import run_in_memory
-
 from ppadmm.peers.results import live_page
 from ppadmm.peers.status_page import StatusPage
+from tests.peers.sites import make_sites
+from tests.peers.test_status_page import run_in_memory
 
 
 @pytest.fixture

@@ -56,6 +56,19 @@ def test_how_runs_end_is_looked_at(command, monkeypatch):
     assert [(game["game"], game["attack"]) for game in failed] == [("pp, failing solver", "ending")]
 
 
+def test_agents_that_always_give_up_do_not_pass(command, monkeypatch):
+    """On both sides alike: nobody learns anything, and nothing works."""
+
+    def broken(*_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(PerturbedMinimiser, "_draw_linear", broken)
+    found = command("audit", "--algorithm", "one-shot", "--runs", 200)
+    assert found.code == 1
+    assert "GAVE UP" in found.out
+    assert "agents gave up after they had paid (one-shot, second noise)" in found.out
+
+
 def test_membership(command):
     figures = command("audit", "--membership", "--runs", 16, "--json").json
     names = [(one["algorithm"], one["attack"]) for one in figures["attacks"]]

@@ -84,12 +84,11 @@ def test_every_algorithm_ends_with_a_summary(command, algorithm):
 
 
 def test_gamma_noise_that_cannot_be_calibrated_is_refused_before_any_payment():
-    from conftest import random_shard
-
     from ppadmm.accounting import Budget
     from ppadmm.algorithms import Settings, Site, build
     from ppadmm.errors import InfeasibleError
     from ppadmm.problem import Logistic, MarginRisk
+    from tests.small_problems import random_shard
 
     site = Site(0, 2, (1,), MarginRisk(random_shard(), Logistic()))
     settings = Settings(10, (1e-6,), (0.0,), (Budget(0.1, 1e-5),))

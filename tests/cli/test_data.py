@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from ppadmm.data import Schema
-from ppadmm.datasets import NAMES, SOURCES
-from ppadmm.datasets import download as fetch
+from ppadmm.datasets import NAMES, SOURCES, download
 
 CSV = "\n".join(["age,sex,ill", *(f"{20 + i},{'fm'[i % 2]},{i % 3 % 2}" for i in range(60))]) + "\n"
 
@@ -80,7 +79,7 @@ class TestFetch:
         assert "CC BY 4.0" in outcome.out
 
     def test_the_source_is_uci_over_https(self):
-        assert fetch.ADULT_URL.startswith("https://archive.ics.uci.edu/static/")
+        assert download.ADULT_URL.startswith("https://archive.ics.uci.edu/static/")
 
     @pytest.mark.parametrize(
         ("name", "step"), [("us", "csv_pct.zip"), ("brazil", "international.ipums.org")]

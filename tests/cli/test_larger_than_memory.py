@@ -242,7 +242,8 @@ def test_memory_stays_under_the_cap_whatever_the_row_groups():
 
 WAITING = """
 import sys, time
-from ppadmm.data import Partition, Schema, blocks, open_stream
+from ppadmm.data import Partition, Schema, open_stream
+from ppadmm.data.stream import blocks
 blocks.KEPT = 0.0
 data = open_stream("big.parquet", Schema.from_toml("s.toml"))
 streams = data.deal(Partition(), 2, 0)

@@ -1,26 +1,30 @@
 """Those who must not get in, as people run them: `ppadmm peer check` and `peer run`, real TLS.
 
 An intruder's own command says what is wrong and stops. One that looks at nothing (`reckless`, see
-peer_nursery.py) gets as far as the other side lets it.
+forking.py) gets as far as the other side lets it.
 """
 
 import json
 import shutil
-import sys
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "engines"))
-from sites import Peer, free_ports, make_router, make_sites, until
-from test_peer_processes import SEED, coefficients, local_trace
 
 from ppadmm.peers.certified import verify_certificates
 from ppadmm.peers.pki import certificates, enrolment
 from ppadmm.peers.pki.authority import Authority
 from ppadmm.peers.pki.enrolment import Keys
+from tests.peers.sites import (
+    SEED,
+    Peer,
+    coefficients,
+    free_ports,
+    local_trace,
+    make_router,
+    make_sites,
+    until,
+)
 
 pytest.importorskip("zenoh", reason="eclipse-zenoh (extra peer) is not installed")
 TEST = ("--test-seed", SEED)

@@ -8,15 +8,13 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "engines"))
-from sites import SCHEMA, Peer, free_ports, make_sites, until, write_records
-
 from ppadmm.accounting import Budget
 from ppadmm.accounting.protection import Protection
 from ppadmm.ledger.owner import OwnerLedger
 from ppadmm.peers.agreement_file import load_agreement, save_agreement
 from ppadmm.peers.pki.key_files import read_signing_key
 from ppadmm.peers.settings import PeerFile
+from tests.peers.sites import SCHEMA, Peer, free_ports, make_sites, until, write_records
 
 pytest.importorskip("zenoh", reason="eclipse-zenoh (extra peer) is not installed")
 

@@ -6,12 +6,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from small_runs import copy_of, folder_of
 
 import ppadmm.runs.run
 from ppadmm.cli import main
 from ppadmm.runs.report.command import command
 from ppadmm.runs.specification import RunSpec
+from tests.small_runs import copy_of, folder_of
 
 
 @pytest.fixture

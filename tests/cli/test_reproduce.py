@@ -16,8 +16,7 @@ from ppadmm.cli import main
 from ppadmm.cli.common import Lines
 from ppadmm.datasets import load
 from ppadmm.errors import DataError
-from ppadmm.studies import cell as cells
-from ppadmm.studies import figures, plots
+from ppadmm.studies import cell, figures, plots
 
 SMALL = ("--label", "ill", "--seeds", "2", "--splits", "1", "--jobs", "1", "--out", "out")
 
@@ -25,7 +24,7 @@ SMALL = ("--label", "ill", "--seeds", "2", "--splits", "1", "--jobs", "1", "--ou
 @pytest.fixture
 def reproduce(capsys, monkeypatch, tmp_path):
     """Run the command in this process, in a folder with people.csv, with quick ranges."""
-    from experiments.conftest import write_people
+    from tests.studies.people import write_people
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("PPADMM_DATA", raising=False)
@@ -139,7 +138,7 @@ def test_a_data_set_that_is_absent_is_named_in_output_and_plot(reproduce, tmp_pa
         return load(tmp_path / "people.csv", label="ill")
 
     monkeypatch.setattr(figures, "load", people_for_brazil)
-    monkeypatch.setattr(cells, "load", people_for_brazil)
+    monkeypatch.setattr(cell, "load", people_for_brazil)
     drawn = []
     monkeypatch.setattr(figures, "ALGORITHMS", ("dvp", "non-private"))
     monkeypatch.setattr(plots, "_say_absent", lambda axes, reason: drawn.append(reason))
@@ -182,7 +181,7 @@ def test_without_matplotlib_nothing_starts(reproduce, tmp_path, monkeypatch):
 
 
 def test_ctrl_c_keeps_what_was_finished(tmp_path):
-    from experiments.conftest import write_people
+    from tests.studies.people import write_people
 
     write_people(tmp_path / "people.csv", records=1500)
     command = "from ppadmm.cli import main; main()"

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from conftest import Outcome
-from people import QUICK, SCHEMA, in_folder, people, private, refused, write_people
 
 from ppadmm import __version__
+from tests.cli.people import QUICK, SCHEMA, in_folder, people, private, refused, write_people
+from tests.conftest import Outcome
 
 ppadmm = pytest.fixture(in_folder)
 

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from people import QUICK, RECORDS, in_folder, private, refused, write_people
+
+from tests.cli.people import QUICK, RECORDS, in_folder, private, refused, write_people
 
 ppadmm = pytest.fixture(in_folder)
 BAD_SETTINGS = [

@@ -11,7 +11,7 @@ from ppadmm.accounting import Budget, RepeatAndSelect, epsilon
 from ppadmm.accounting.event_data import from_plain
 from ppadmm.datasets import load
 from ppadmm.errors import BudgetError, InfeasibleError, InputError
-from ppadmm.ledger import database as chain_file
+from ppadmm.ledger import database
 from ppadmm.ledger.balance import cost
 from ppadmm.ledger.chain import read_rows, verify
 from ppadmm.ledger.owner import OwnerLedger
@@ -185,7 +185,7 @@ class TestLedger:
     def test_how_long_a_repeated_search_took_is_not_in_the_ledger(self, data, ledger, monkeypatch):
         """That would tell how many runs there were, which must stay secret."""
         clock = iter(f"2026-01-01T00:00:{k:02d}+00:00" for k in range(60))
-        monkeypatch.setattr(chain_file, "now", lambda: next(clock))
+        monkeypatch.setattr(database, "now", lambda: next(clock))
         self.repeated(data, ledger)
         bodies = [json.loads(row.body) for row in read_rows(ledger)]
         kinds = ("reserve", "charge", "release", "end")

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from planted import NAME
 from scipy.sparse import csr_array
 
 from ppadmm import PrivateLogisticRegression
@@ -13,6 +12,7 @@ from ppadmm.data.coded import Coded
 from ppadmm.datasets.brazil import read_brazil
 from ppadmm.datasets.named import load
 from ppadmm.errors import DataError
+from tests.planted import NAME
 
 AGE = 77.123456789
 LABEL = "Zebulonitis"

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from planted import pickled, planted
 
 from ppadmm.data import Shard
 from ppadmm.records import moving_records
 from ppadmm.solvers.base import Point
+from tests.planted import pickled, planted
 
 
 @pytest.fixture

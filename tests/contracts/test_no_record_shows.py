@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from planted import SCHEMA, Secrets, pickled, planted, planted_table, texts_of, within
 
 import ppadmm
 from ppadmm import PrivateLinearSVC, PrivateLogisticRegression, RunSpec, records
@@ -29,8 +28,7 @@ from ppadmm.data.stream.blocks import Writer
 from ppadmm.data.stream.streamed import _plan
 from ppadmm.engines.ray.actors import Host
 from ppadmm.engines.ray.tasks import Home
-from ppadmm.estimator import classifiers
-from ppadmm.estimator import reuse_guard as watch
+from ppadmm.estimator import classifiers, reuse_guard
 from ppadmm.ledger.owner import OwnerLedger
 from ppadmm.ledger.sketch import Places, Sketch
 from ppadmm.noise import SecureNoise
@@ -39,7 +37,6 @@ from ppadmm.peers.agreement import Party as Member
 from ppadmm.peers.outcome import RetrySchedule
 from ppadmm.peers.site import Participant, SiteRecords
 from ppadmm.peers.taking_part import SiteSettings, take_part
-from ppadmm.peers.transport import Hub
 from ppadmm.problem import (
     Logistic,
     Multinomial,
@@ -61,6 +58,8 @@ from ppadmm.solvers.base import Point, Step
 from ppadmm.solvers.each import Everyone
 from ppadmm.solvers.single import At, Task
 from ppadmm.studies.tune import _Plan, tune
+from tests.peers.hub import Hub
+from tests.planted import SCHEMA, Secrets, pickled, planted, planted_table, texts_of, within
 
 SPEC = RunSpec(agents=3, rounds=3, epsilon=20.0, delta=1e-3, graph="complete", beta=1e-7)
 OTHERS = {"centralised": {"rounds": 1}, "one-shot": {"rounds": 1}}
@@ -140,7 +139,7 @@ def world(tmp_path_factory):
     pytest.importorskip("numba")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(kernels.VARIABLE, "numba")
-        patch.setattr(classifiers, "REGISTER", watch.Register())
+        patch.setattr(classifiers, "REGISTER", reuse_guard.Register())
         folder = tmp_path_factory.mktemp("planted")
         data, secrets = planted(), Secrets.of(planted())
         results = [*runs(data), *searches(data), *fits(data)]

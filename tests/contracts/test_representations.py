@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 import mpmath
 import numpy as np
 import pytest
-from conftest import make_settings
 from scipy.sparse import csr_array
 
 from ppadmm.agent import Agent
@@ -31,6 +30,7 @@ from ppadmm.problem import (
     risk_of,
 )
 from ppadmm.solvers import SOLVERS, cold_start, solver_named
+from tests.small_problems import make_settings
 
 LOSSES = [Logistic(), HuberHinge(0.5)]
 SCORES = [Multinomial(3), OneVsRest(HuberHinge(0.5), 3)]

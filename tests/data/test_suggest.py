@@ -235,3 +235,49 @@ def test_decimal_commas_are_pointed_out_not_taken_for_categories():
         infer_schema(pa.table({"x": cells, "ill": YES}), "ill")
     lists = [f"{k % 3},a" for k in range(N)]
     assert draft(x=lists)[1].columns[0] == Categorical("x", ("0,a", "1,a", "2,a"))
+
+
+@pytest.mark.parametrize(
+    "name", ["patient_id", "patientId", "PatientID", "id", "ID_patient", "Fall-Nr.", "case number"]
+)
+def test_an_identifier_that_repeats_is_left_out_with_the_reason(name):
+    for cells in (RNG.permutation([*range(N // 4)] * 4) * 7, [f"p-{i % 40}" for i in range(N)]):
+        text, schema = draft(**{name: cells}, other=RNG.random(N))
+        assert [c.name for c in schema.columns] == ["other"]
+        assert f'# - "{name}": looks like an identifier, by its name; if it holds public' in text
+        assert "p-1" not in text
+
+
+@pytest.mark.parametrize("name", ["paid", "number_of_children", "covid", "no_of_visits"])
+def test_names_that_are_no_identifiers_of_persons(name):
+    assert one(**{name: RNG.integers(0, 90, N)})[1] == Numeric(name, 0, 100)
+
+
+def test_numbers_in_a_row_that_hardly_repeat_are_an_identifier_whatever_they_are_called():
+    twice = RNG.permutation([*range(500, 500 + N // 2 + 1), *range(500, 500 + N // 2 - 1)])
+    assert "looks like an identifier: numbers in a row, most of them in one" in left_out(twice)
+    assert one(age=[18, 89, *RNG.integers(18, 90, N - 2)])[1] == Numeric("age", 0, 100)
+
+
+def test_a_first_schema_has_no_identifiers_either():
+    table = {"patient_id": [1, 1, 2, 2] * 5, "age": range(20), "ill": YES[:20]}
+    assert [c.name for c in infer_schema(table, "ill").columns] == ["age"]
+    del table["age"]
+    with pytest.raises(DataError, match=r"'patient_id' is called an identifier; rename it, or"):
+        infer_schema(table, "ill")
+
+
+def test_what_a_draft_of_a_csv_file_lists_can_be_read(tmp_path):
+    """Codes and classes as the file spells them: the schema is for texts."""
+    rows = [f"{k % 2}.0,0{k % 3},{k % 4}.0,2024-01-{k % 28 + 1:02d}" for k in range(N)]
+    (tmp_path / "a.csv").write_text("\n".join(["ill,ward,grade,day", *rows, ""]))
+    text = suggest_schema(tmp_path / "a.csv", "ill")
+    assert 'positive = ["1"]\nnegative = ["0"]' in text
+    assert 'categories = ["00", "01", "02"]' in text
+    assert 'categories = ["0", "1", "2", "3"]' in text
+    assert '# - "day": it holds date32[day]; make it numbers or categories first' in text
+    schema = Schema.from_dict(tomllib.loads(text))
+    listed = (Categorical("ward", ("00", "01", "02")), Categorical("grade", tuple("0123")))
+    for columns in (schema.columns, listed):
+        data = load(tmp_path / "a.csv", schema=Schema(columns, schema.label))
+        assert data.y.tolist() == [-1.0, 1.0] * (N // 2)

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from blocks import blocks, masked
+from tests.docs.blocks import blocks, masked
 
 
 def main(page):

@@ -7,11 +7,11 @@ import subprocess
 import sys
 
 import pytest
-from blocks import PAGES, ROOT, Block, blocks, masked, spans
-from run_page import matches
 from typer.main import get_command
 
 from ppadmm.cli import app
+from tests.docs.blocks import PAGES, ROOT, Block, blocks, masked, spans
+from tests.docs.run_page import matches
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 EXAMPLES = [path.read_text("utf-8") for path in (ROOT / "examples").glob("*.py")]
@@ -32,7 +32,7 @@ def shell(tmp_path, monkeypatch):
         (programs / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {rest}"$@"\n')
         (programs / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'src'}")
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'src'}{os.pathsep}{ROOT}")
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     monkeypatch.delenv("PPADMM_DATA", raising=False)
     monkeypatch.chdir(folder)
@@ -40,7 +40,7 @@ def shell(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("page", RUN)
 def test_a_page_runs_from_top_to_bottom(page, shell):
-    line = [sys.executable, "-W", "error", str(ROOT / "tests/docs/run_page.py"), page]
+    line = [sys.executable, "-W", "error", "-m", "tests.docs.run_page", page]
     done = subprocess.run(line, capture_output=True, encoding="utf-8", check=False, timeout=300)
     assert done.returncode == 0, done.stderr
 

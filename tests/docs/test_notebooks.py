@@ -2,8 +2,9 @@
 
 import nbformat
 import pytest
-from blocks import ROOT
 from nbclient import NotebookClient
+
+from tests.docs.blocks import ROOT
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 PLOTS = {"quickstart": 1, "five-sites": 3}

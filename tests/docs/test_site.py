@@ -7,10 +7,10 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-from blocks import PAGES, ROOT
 from typer.main import get_command
 
 from ppadmm.cli import app
+from tests.docs.blocks import PAGES, ROOT
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from conftest import make_agents, make_settings, run_small
 
 from ppadmm.accounting import Budget
 from ppadmm.agent import Done, Message, Send, Wait
@@ -17,6 +16,7 @@ from ppadmm.ledger import MemoryLedger
 from ppadmm.mechanisms import ChargedNoise
 from ppadmm.noise import SeededNoise
 from ppadmm.problem import make_graph
+from tests.small_problems import make_agents, make_settings, run_small
 
 GRAPH = make_graph("erdos-renyi", 5, seed=2)
 

@@ -33,8 +33,7 @@ from ppadmm.accounting.filters import best_order, filtered, odometer
 from ppadmm.accounting.protection import Protection
 from ppadmm.data import Categorical, Label, Numeric, Schema
 from ppadmm.errors import BudgetError, DataError, InputError
-from ppadmm.estimator import classifiers
-from ppadmm.estimator import reuse_guard as watch
+from ppadmm.estimator import classifiers, reuse_guard
 from ppadmm.ledger.owner import OwnerLedger
 
 PUBLIC = {"bounds": (-1, 1), "classes": [0, 1], "delta": 1e-3}
@@ -53,7 +52,7 @@ def records(n=600, seed=0, classes=2):
 @pytest.fixture(autouse=True)
 def _forget(monkeypatch):
     """Give every test a process that has trained on nothing."""
-    monkeypatch.setattr("ppadmm.estimator.classifiers.REGISTER", watch.Register())
+    monkeypatch.setattr("ppadmm.estimator.classifiers.REGISTER", reuse_guard.Register())
 
 
 @pytest.fixture
@@ -313,7 +312,7 @@ class TestTheSameRecordsAgain:
 
     def test_more_than_can_be_said(self, xy, monkeypatch):
         model = PrivateLogisticRegression(epsilon=1.0, accept_composition=True, **SMALL).fit(*xy)
-        monkeypatch.setattr(watch, "odometer", lambda *_: float("inf"))
+        monkeypatch.setattr(reuse_guard, "odometer", lambda *_: float("inf"))
         note = model.fit(*xy).privacy_statement_.caveats[0]
         assert "no ε covers them together" in note
 

@@ -1,5 +1,6 @@
 """A ledger with a grant, and one with runs in it."""
 
+import shutil
 import sqlite3
 
 import numpy as np
@@ -45,3 +46,16 @@ def rows_of(path):
         found = db.execute("SELECT seq, body, hash FROM entries ORDER BY seq").fetchall()
     db.close()
     return found
+
+
+def unlocked(path):
+    """A copy without the triggers that keep honest hands off."""
+    copy = path.with_name("copy.ledger")
+    shutil.copy(path, copy)
+    for suffix in ("-wal",):
+        if path.with_name(path.name + suffix).exists():
+            shutil.copy(path.with_name(path.name + suffix), copy.with_name(copy.name + suffix))
+    db = sqlite3.connect(copy, isolation_level=None)
+    for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        db.execute(f"DROP TRIGGER {name}")
+    return copy, db

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-SCRIPT = Path(__file__).with_name("nursery.py")
+SCRIPT = Path(__file__).with_name("killed_runs.py")
 KILLED = 9
 PURPOSES = ("pp", "ipp", "svt", "gradient", "r-admm")
 
 
 @pytest.fixture(scope="module")
-def nursery():
+def killed_runs():
     """Return a function that has a run killed as told and returns what was left each time."""
     memory = Path("/dev/shm")  # a killed process loses no file there either, and it is quick
     place = tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None)
@@ -29,10 +29,10 @@ def nursery():
             start, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         ) as process,
     ):
-        yield Nursery(process, Path(folder))
+        yield KilledRuns(process, Path(folder))
 
 
-class Nursery:
+class KilledRuns:
     """The process that forks runs."""
 
     def __init__(self, process, folder):
@@ -45,7 +45,7 @@ class Nursery:
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
-        assert line, "the nursery died"
+        assert line, "the process that forks runs died"
         return json.loads(line)
 
 
@@ -76,25 +76,25 @@ def require_all_paid_and_kept(state):
     assert not [what for what in state["log"] if what[0] == "failed"]
 
 
-def steps_of(nursery, kind):
-    return nursery(kind, [])[0]["log"][-1][1]
+def steps_of(killed_runs, kind):
+    return killed_runs(kind, [])[0]["log"][-1][1]
 
 
-def test_a_run_without_a_crash_sends_everything_once(nursery):
-    (state,) = nursery("pp", [])
+def test_a_run_without_a_crash_sends_everything_once(killed_runs):
+    (state,) = killed_runs("pp", [])
     require_promises([state])
     assert len(state["released"]) == 2 * 2
     assert not any(lost for *_, lost in state["released"])
     assert len([what for what in state["log"] if what[0] == "drawn"]) == 2 * 2 * 2
 
 
-def test_killed_at_every_step(nursery):
+def test_killed_at_every_step(killed_runs):
     """Every one of the steps of PP-ADMM: SQL statements, draws, messages."""
-    steps = steps_of(nursery, "pp")
+    steps = steps_of(killed_runs, "pp")
     assert steps > 120
     lost = 0
     for step in range(1, steps + 1):
-        states = nursery("pp", [{"step": step}])
+        states = killed_runs("pp", [{"step": step}])
         assert states[0]["status"] == KILLED
         require_promises(states)
         lost += any(gone for *_, gone in states[-1]["released"])
@@ -106,9 +106,9 @@ def test_killed_at_every_step(nursery):
     kind=st.sampled_from(PURPOSES),
     deaths=st.lists(st.integers(1, 160), min_size=1, max_size=4),
 )
-def test_killed_again_and_again(nursery, kind, deaths):
+def test_killed_again_and_again(killed_runs, kind, deaths):
     """Restarts are killed, too, in every algorithm that a ledger can be asked for."""
-    require_promises(nursery(kind, [{"step": step} for step in deaths]))
+    require_promises(killed_runs(kind, [{"step": step} for step in deaths]))
 
 
 @settings(max_examples=20)
@@ -116,13 +116,13 @@ def test_killed_again_and_again(nursery, kind, deaths):
     kind=st.sampled_from(("pp", "svt")),
     deaths=st.lists(st.floats(0.0, 0.1), min_size=1, max_size=2),
 )
-def test_killed_from_outside_at_any_moment(nursery, kind, deaths):
+def test_killed_from_outside_at_any_moment(killed_runs, kind, deaths):
     """Also within a commit, where no step can be put."""
-    require_promises(nursery(kind, [{"after": seconds} for seconds in deaths]))
+    require_promises(killed_runs(kind, [{"after": seconds} for seconds in deaths]))
 
 
-def test_a_search_without_a_crash_pays_for_every_run_and_score(nursery):
-    (state,) = nursery("tune", [])
+def test_a_search_without_a_crash_pays_for_every_run_and_score(killed_runs):
+    (state,) = killed_runs("tune", [])
     require_promises([state])
     assert len(state["released"]) == 2 * 2 * (2 + 1)
     drawn = [what[3] for what in state["log"] if what[0] == "drawn"]
@@ -134,6 +134,6 @@ def test_a_search_without_a_crash_pays_for_every_run_and_score(nursery):
     kind=st.sampled_from(("tune", "tune-svt")),
     deaths=st.lists(st.integers(1, 490), min_size=1, max_size=3),
 )
-def test_a_search_is_killed_again_and_again(nursery, kind, deaths):
+def test_a_search_is_killed_again_and_again(killed_runs, kind, deaths):
     """Several runs and their scores in one reservation keep the same promises."""
-    require_promises(nursery(kind, [{"step": step} for step in deaths]))
+    require_promises(killed_runs(kind, [{"step": step} for step in deaths]))

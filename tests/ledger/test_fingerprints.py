@@ -19,7 +19,6 @@ from ppadmm.errors import BudgetError, DataError, OverlapWarning
 from ppadmm.ledger.chain import read_rows, verify
 from ppadmm.ledger.owner import OwnerLedger
 from ppadmm.ledger.text import ledger_dict
-from ppadmm.runs.disclosure import disclosure
 from ppadmm.runs.ledger_session import LedgerOptions
 from ppadmm.runs.run import train
 from ppadmm.runs.specification import RunSpec
@@ -137,7 +136,7 @@ class TestTheSameRecordsAgain:
         assert "By an estimate" in said
         assert "charged as 'people', where ε = 1 is spent" in said
         assert "charge them there, with --dataset people" in said
-        shown = json.dumps([disclosure(result), result.to_dict()]) + result.statement.text()
+        shown = json.dumps([result.disclosure(), result.to_dict()]) + result.statement.text()
         assert "estimate" not in shown
         assert " %" not in shown
         books, head = verify(read_rows(two_grants))

@@ -5,10 +5,6 @@ import math
 from dataclasses import replace
 
 import pytest
-from ledgers import AGENTS, RECORDS, granted, rows_of
-from signed import KEY, certificate_of, forged
-from small_runs import resigned
-from test_tampering import unlocked
 
 from ppadmm import canonical
 from ppadmm.accounting import (
@@ -30,11 +26,13 @@ from ppadmm.ledger.balance import cost
 from ppadmm.ledger.chain import read_rows, verify
 from ppadmm.ledger.owner import OwnerLedger
 from ppadmm.ledger.text import ledger_dict, ledger_text
-from ppadmm.runs.disclosure import disclosure
 from ppadmm.runs.ledger_session import LedgerOptions
 from ppadmm.runs.run import train
 from ppadmm.runs.specification import RunSpec
 from ppadmm.statements.certificate import check, require_booked
+from tests.ledger.ledgers import AGENTS, RECORDS, granted, rows_of, unlocked
+from tests.small_runs import resigned
+from tests.statements.signed import KEY, certificate_of, forged
 
 ZERO_OUT = Protection("zero-out")
 ledger = pytest.fixture(granted)
@@ -214,7 +212,7 @@ class TestRecomputation:
 class TestCertificates:
     @pytest.fixture
     def statement(self, people):
-        return json.loads(json.dumps(disclosure(run(people, "replace-one"))))
+        return json.loads(json.dumps(run(people, "replace-one").disclosure()))
 
     def test_a_booked_run_says_what_its_grant_protects(self, statement):
         assert statement["booked"]["adjacency"] == statement["adjacency"] == "replace-one"

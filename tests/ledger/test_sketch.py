@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ppadmm.data.fingerprint import Fingerprint
-from ppadmm.ledger import sketch as sketches
+from ppadmm.ledger import sketch
 from ppadmm.ledger.sketch import CERTAIN, FLIPPED, Places, Sketch
 
 KEY = bytes(32)
@@ -141,7 +141,7 @@ class TestThief:
 
 def test_only_secure_random_bits_flip(monkeypatch):
     asked = []
-    real = sketches.secrets.token_bytes
-    monkeypatch.setattr(sketches.secrets, "token_bytes", lambda n: asked.append(n) or real(n))
+    real = sketch.secrets.token_bytes
+    monkeypatch.setattr(sketch.secrets, "token_bytes", lambda n: asked.append(n) or real(n))
     Sketch.of(places(range(100)))
     assert asked == [64, 64]

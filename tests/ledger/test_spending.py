@@ -5,7 +5,6 @@ import sys
 from collections import Counter
 
 import pytest
-from ledgers import AGENTS, GRANT, ONE, RECORDS, filled, granted
 
 from ppadmm.accounting import Budget, Charge, Gaussian, NonPrivate, Pure, Tally, epsilon, recompute
 from ppadmm.accounting.composition import MOST_SUMS, together
@@ -14,9 +13,10 @@ from ppadmm.accounting.gaussian import gdp_ratio
 from ppadmm.accounting.protection import STANDARD
 from ppadmm.data.fingerprint import Fingerprint
 from ppadmm.errors import BudgetError, InputError, LedgerError
-from ppadmm.ledger import balance as accounts
+from ppadmm.ledger import balance
 from ppadmm.ledger.balance import cost
 from ppadmm.ledger.chain import read_rows, verify
+from tests.ledger.ledgers import AGENTS, GRANT, ONE, RECORDS, filled, granted
 
 ledger = pytest.fixture(granted)
 full = pytest.fixture(filled)
@@ -168,7 +168,7 @@ class TestRules:
             self.spend(ledger)
         rows = read_rows(ledger.path)
         verify(rows)
-        for module, name in ((accounts, "filtered"), (recompute, "renyi")):
+        for module, name in ((balance, "filtered"), (recompute, "renyi")):
             with monkeypatch.context() as patch:
                 real = getattr(module, name)
                 patch.setattr(module, name, lambda *given, real=real: 1.1 * real(*given))
@@ -183,8 +183,8 @@ from ppadmm.data.fingerprint import Fingerprint
 from ppadmm.errors import BudgetError
 from ppadmm.accounting import Charge, Gaussian
 from ppadmm.accounting.protection import STANDARD
-from ppadmm.ledger.owner import SqliteLedger
-ledger = SqliteLedger.open(Path(sys.argv[1]))
+from ppadmm.ledger.owner import OwnerLedger
+ledger = OwnerLedger.open(Path(sys.argv[1]))
 sys.stdin.readline()
 won = 0
 for _ in range(8):

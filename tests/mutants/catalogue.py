@@ -8,8 +8,8 @@ out of date: mend it, do not drop it.
 The order is that of docs/audit.md.
 """
 
-from mutants_of_books import BOOKS, CLAIMS, RECORDS
-from mutants_of_noise import NOISE
-from mutants_of_runs import ENDS, TESTS
+from tests.mutants.of_ledgers import BOOKS, CLAIMS, RECORDS
+from tests.mutants.of_noise import NOISE
+from tests.mutants.of_runs import ENDS, TESTS
 
 MUTANTS = (*NOISE, *TESTS, *ENDS, *RECORDS, *BOOKS, *CLAIMS)

@@ -19,8 +19,11 @@ def play(name, runs):
 
     found = audit(game_named(name), runs=runs)
     finding = found.finding
+    if found.gave_up and found.gave_up >= 2 * finding.runs:
+        print("every run gave up: that tells nothing")
+        return BROKEN
     print(f"{finding.attack}: TPR ≥ {finding.tpr:.4f}, allowed {finding.allowed:.4f}")
-    return PASSED if found.passed else CAUGHT
+    return CAUGHT if finding.exceeded else PASSED
 
 
 class Failures:

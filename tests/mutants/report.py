@@ -6,9 +6,9 @@ import sys
 import tempfile
 import time
 
-from catalogue import MUTANTS
-from catcher import CAUGHT, PASSED
-from workshop import WORDS, Workshop
+from tests.mutants.catalogue import MUTANTS
+from tests.mutants.catcher import CAUGHT, PASSED
+from tests.mutants.workshop import WORDS, Workshop
 
 
 def main():

@@ -6,15 +6,15 @@
 import sys
 
 import pytest
-import report
-from catalogue import MUTANTS
-from catcher import BROKEN, CAUGHT, GAME, PASSED
-from mutant import Change, Mutant
-from workshop import PROJECT, Workshop
 
 from ppadmm.auditing.games import GAMES
+from tests.mutants import report
+from tests.mutants.catalogue import MUTANTS
+from tests.mutants.catcher import BROKEN, CAUGHT, GAME, PASSED
+from tests.mutants.mutant import Change, Mutant
+from tests.mutants.workshop import PROJECT, Workshop
 
-HOSTILE = "tests/engines/test_malicious_neighbour.py"
+HOSTILE = "tests/contracts/test_malicious_neighbour.py"
 NEAR_BY = f"{HOSTILE}::test_all_agents_of_a_network_find_the_same_radius"
 LINE = "    return sigma1 * (math.sqrt(parameters) + STRAY)\n"
 
@@ -82,3 +82,13 @@ def test_one_that_is_not_caught_fails_the_script(monkeypatch, capsys):
     said = capsys.readouterr().out
     assert "NOT CAUGHT  one" in said
     assert "0 of 1 mutants are caught" in said
+
+
+def test_the_page_lists_every_game_and_every_mutant():
+    page = (PROJECT / "docs" / "audit.md").read_text()
+    for game in GAMES:
+        assert f"\n| {game.name} " in page
+    for mutant in MUTANTS:
+        assert f"\n| {mutant.about}{' (quick)' if mutant.quick else ''} |" in page
+    assert f"in {len(MUTANTS)} ways" in page
+    assert f"all {len(GAMES)} games" in page

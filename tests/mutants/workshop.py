@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from importlib.util import cache_from_source
 from pathlib import Path
 
-from catcher import BROKEN, CAUGHT, PASSED
-from mutant import RUNS
+from tests.mutants.catcher import BROKEN, CAUGHT, PASSED
+from tests.mutants.mutant import RUNS
 
-HERE = Path(__file__).resolve().parent
-PROJECT = HERE.parents[1]
+PROJECT = Path(__file__).resolve().parents[2]
 WORDS = {PASSED: "NOT CAUGHT", CAUGHT: "caught", BROKEN: "BROKEN"}
 LONGEST = 600
 """Seconds after which a catcher is given up: nothing was caught by then."""
@@ -70,7 +69,14 @@ class Workshop:
         began = time.perf_counter()
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "PYTHON"))}
         environment = {**clean, "PYTHONPATH": str(self.root)}
-        command = [sys.executable, str(HERE / "catcher.py"), str(self.root), str(runs), *catchers]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.mutants.catcher",
+            str(self.root),
+            str(runs),
+            *catchers,
+        ]
         try:
             found = subprocess.run(
                 command, cwd=PROJECT, env=environment, capture_output=True, text=True,

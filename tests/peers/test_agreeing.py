@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from ppadmm.algorithms.method import MethodSpec
 from ppadmm.data import Label, Numeric, Schema
 from ppadmm.errors import DataError, InputError
 from ppadmm.peers.agreeing import (
-    OPEN,
     agreement_text,
     draft_agreement,
     make_card,
@@ -31,8 +31,9 @@ def sites(tmp_path):
     return found
 
 
-def drafted(sites, **terms):
-    return draft_agreement([make_card(site, 2.0) for site in sites], "complete", **terms)
+def drafted(sites, **method):
+    cards = [make_card(site, 2.0) for site in sites]
+    return draft_agreement(cards, "complete", MethodSpec(**method))
 
 
 def test_from_cards_to_a_signature(sites):
@@ -49,10 +50,13 @@ def test_from_cards_to_a_signature(sites):
         assert not terms.is_signed(1 - k, load_signature(place, terms, k))
 
 
-def test_what_is_left_open_is_the_same_as_what_is_not_said(sites):
-    said, open_ = drafted(sites, **dict.fromkeys(OPEN)), drafted(sites)
-    assert replace(said, nonce=open_.nonce) == open_
-    assert said.nonce != open_.nonce
+def test_what_is_left_open_is_chosen_from_public_sizes(sites):
+    cards = [make_card(site, 2.0) for site in sites]
+    first, second = draft_agreement(cards, "complete"), draft_agreement(cards[::-1], "complete")
+    assert first.nonce != second.nonce
+    assert replace(first, nonce=second.nonce) == second
+    assert first.rounds >= 1
+    assert first.eta > 0
 
 
 def test_a_card_has_no_record_in_it(sites):
@@ -64,8 +68,6 @@ def test_a_card_has_no_record_in_it(sites):
 @pytest.mark.parametrize(
     ("terms", "words"),
     [
-        ({"round": 3}, "A draft takes no 'round'; choose from: algorithm, loss"),
-        ({"nonce": "00"}, "takes no 'nonce'"),
         ({"algorithm": "centralised"}, "'centralised' pools all records"),
         ({"algorithm": "magic"}, "Unknown algorithm 'magic'"),
         ({"delta": 2.0}, "Expected 0 < delta < 1, got 2.0"),

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from conftest import make_agents, make_settings
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from ppadmm.engines import local
 from ppadmm.problem import KINDS, HuberHinge, Logistic, make_graph
+from tests.small_problems import make_agents, make_settings
 
 N, n, d, weight = 6, 40, 4, 0.5
 

@@ -5,7 +5,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from conftest import random_shard
 from scipy.optimize import minimize
 
 from ppadmm.accounting import Budget
@@ -22,6 +21,7 @@ from ppadmm.engines import local
 from ppadmm.ledger import MemoryLedger
 from ppadmm.noise import SeededNoise
 from ppadmm.problem import Graph, Logistic, MarginRisk
+from tests.small_problems import random_shard
 
 N, n, d = 5, 400, 6
 WEIGHT, ETA = 0.05, 0.05

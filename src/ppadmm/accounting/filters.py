@@ -2,7 +2,7 @@
 
 Adding up events and then taking the best order and the best theorem is proven for a plan that was
 fixed before the first run; for settings that follow from releases it is not, and can be wrong
-(tests/privacy/test_filters.py). A Rényi filter is proven for both (docs/privacy.md, section 14):
+(tests/accounting/test_filters.py). A Rényi filter is proven for both (docs/privacy.md, section 14):
 one order α is fixed with the grant of (ε, δ), and a run is let in only if
 
     c(α) + Σ over runs of max over agents of RDP(α) ≤ ε,

@@ -31,6 +31,12 @@ def recipe_named(name: str) -> Recipe:
     return ALGORITHMS[checks.one_of("algorithm", name, ALGORITHMS)]
 
 
+def title_of(name: str) -> str:
+    """Return what an algorithm is called in headings; its name if nothing is known of it."""
+    recipe = ALGORITHMS.get(name)
+    return name if recipe is None else recipe.title or name
+
+
 def build(name: str, site: Site, settings: Settings) -> Algorithm[Any]:
     """Return the algorithm called `name` at one site."""
     return recipe_named(name).build(site, settings)
@@ -47,4 +53,5 @@ __all__ = [
     "Site",
     "build",
     "recipe_named",
+    "title_of",
 ]

@@ -116,8 +116,11 @@ class Defaults(Protocol):
 class Recipe:
     """An algorithm as a user sees it: how to build it and what may be said of it.
 
-    `pooled`: all records are at one place. `listens`: neighbours' values enter the subproblem, and
-    η its convexity. `not_private_because` is empty for an algorithm whose runs may be called
+    `title` is its name in headings. `pooled`: all records are at one place. `listens`: neighbours'
+    values enter the subproblem, and η its convexity. `tests`: an agent may be silent, as a private
+    test says. `noiseless`: nothing is drawn and no ε exists. `always_charged`: an agent with
+    records speaks only in rounds that it pays for. `alone` names what a single agent runs in its
+    place, if anything. `not_private_because` is empty for an algorithm whose runs may be called
     private. `noise_source` names where its unseeded noise comes from.
     """
 
@@ -125,6 +128,11 @@ class Recipe:
     summary: str
     build: Builder
     defaults: Defaults
+    title: str = ""
+    tests: bool = False
+    noiseless: bool = False
+    always_charged: bool = False
+    alone: str | None = None
     pooled: bool = False
     listens: bool = True
     not_private_because: str = ""

@@ -51,12 +51,11 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """T, η, λ̂ and β of a run; those who make a plan leave β to `default_beta`."""
+    """T, η and λ̂ of a run; β follows from them (`default_beta`)."""
 
     rounds: int
     eta: float
     regularisation: float = 0.0
-    beta: float = BETA
 
 
 def remaining_noise(sizes: Sizes, budgets: Sequence[Budget], lipschitz: float) -> float:

@@ -18,6 +18,7 @@ def build_dvp(site: Site, settings: Settings) -> ADMM:
 
 RECIPE = Recipe(
     name="dvp",
+    title="DVP",
     summary="dual variable perturbation with Gamma noise (Zhang & Zhu 2016)",
     build=build_dvp,
     defaults=gamma_plan,

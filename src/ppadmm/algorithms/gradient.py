@@ -157,7 +157,9 @@ def _plan(
 
 RECIPE = Recipe(
     name="gradient",
+    title="Noisy gradient descent",
     summary="noisy decentralised gradient descent",
     build=build_gradient,
     defaults=_plan,
+    always_charged=True,
 )

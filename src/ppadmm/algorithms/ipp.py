@@ -173,7 +173,10 @@ def _plan(
 
 RECIPE = Recipe(
     name="ipp",
+    title="IPP-ADMM",
     summary="IPP-ADMM: PP-ADMM that speaks only when a private test passes",
     build=build_ipp,
     defaults=_plan,
+    tests=True,
+    always_charged=True,
 )

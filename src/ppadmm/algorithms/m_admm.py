@@ -35,6 +35,7 @@ def build_m_admm(site: Site, settings: Settings) -> MADMM:
 
 RECIPE = Recipe(
     name="m-admm",
+    title="M-ADMM",
     summary="penalty perturbation with a growing penalty (Zhang, Khalili & Liu 2018)",
     build=build_m_admm,
     defaults=gamma_plan,

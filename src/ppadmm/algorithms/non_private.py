@@ -28,9 +28,11 @@ def _plan(
 
 RECIPE = Recipe(
     name="non-private",
+    title="ADMM without noise",
     summary="decentralised ADMM without noise",
     build=build_non_private,
     defaults=_plan,
     not_private_because="the algorithm adds no noise",
     noise_source="none",
+    noiseless=True,
 )

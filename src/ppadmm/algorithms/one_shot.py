@@ -75,16 +75,22 @@ def _plan(
 
 RECIPE = Recipe(
     name="one-shot",
+    title="One-shot averaging",
     summary="one perturbed local model per agent, averaged",
     build=build_one_shot,
     defaults=_plan,
+    always_charged=True,
+    alone="centralised",
     listens=False,
 )
 CENTRALISED = Recipe(
     name="centralised",
+    title="Centralised objective perturbation",
     summary="objective perturbation on the pooled records, at one place",
     build=build_one_shot,
     defaults=_plan,
+    always_charged=True,
+    alone="centralised",
     pooled=True,
     listens=False,
 )

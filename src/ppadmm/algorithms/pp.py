@@ -187,7 +187,10 @@ def _paper_noise(site: Site, settings: Settings, k: int, mu: float, releases: in
 
 RECIPE = Recipe(
     name="pp",
+    title="PP-ADMM",
     summary="PP-ADMM: perturbed subproblems, noise on their solutions",
     build=build_pp,
     defaults=gaussian_plan,
+    always_charged=True,
+    alone="centralised",
 )

@@ -76,6 +76,7 @@ def build_r_admm(site: Site, settings: Settings) -> RADMM:
 
 RECIPE = Recipe(
     name="r-admm",
+    title="R-ADMM",
     summary="every other round recycles past releases (Zhang, Khalili & Liu 2018)",
     build=build_r_admm,
     defaults=gamma_plan,

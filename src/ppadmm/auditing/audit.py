@@ -15,6 +15,7 @@ from ppadmm.arrays import Array
 from ppadmm.auditing.attacks import ScoredRun, Scorer
 from ppadmm.auditing.game import (
     FINISHED,
+    GAVE_UP,
     SIDES,
     NeighbouringData,
     Opponent,
@@ -30,6 +31,15 @@ EPSILON, DELTA = 4.0, 1e-5
 RUNS, SECURE_RUNS = 20_000, 1_000
 ALONE = 1_000
 """Runs on each side where every run has an agent of its own."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """The scores of both sides, what is claimed for them, and how many runs gave up."""
+
+    scores: Scores
+    claim: Tally
+    gave_up: int = 0
 
 
 class Game(Protocol):
@@ -55,10 +65,8 @@ class Game(Protocol):
     def always_secure(self) -> bool:
         """Whether it is played with the secure sampler in any case."""
 
-    def scored(
-        self, epsilon: float, delta: float, runs: int, seed: int | None
-    ) -> tuple[Scores, Tally]:
-        """Play both sides, with secure noise if there is no seed; return scores and the claim."""
+    def scored(self, epsilon: float, delta: float, runs: int, seed: int | None) -> Played:
+        """Play both sides, with secure noise if there is no seed."""
 
 
 def whole_budget(epsilon: float, delta: float) -> Budget:
@@ -112,9 +120,7 @@ class AgentGame:
     later: Callable[[Any, NeighbouringData], Opponent] | None = None
     always_secure: bool = False
 
-    def scored(
-        self, epsilon: float, delta: float, runs: int, seed: int | None
-    ) -> tuple[Scores, Tally]:
+    def scored(self, epsilon: float, delta: float, runs: int, seed: int | None) -> Played:
         """Play both sides and score what was seen."""
         budget = self.budget(epsilon, delta)
         runs = min(runs if seed is None else self.times * runs, self.most or 10**9)
@@ -124,7 +130,9 @@ class AgentGame:
             runs = min(runs, ALONE)
             sides = [self._played(side, budget, runs, seed, alone=True) for side in SIDES]
         ours, theirs = (self.scores(bout) for bout, _ in sides)
-        return {name: (ours[name], theirs[name]) for name in ours}, sides[0][1]
+        scores = {name: (ours[name], theirs[name]) for name in ours}
+        ends = np.concatenate([end for bout, _ in sides for end in bout.ends])
+        return Played(scores, sides[0][1], int((ends == GAVE_UP).sum()))
 
     def _played(
         self, side: int, budget: Budget, runs: int, seed: int | None, alone: bool
@@ -186,7 +194,8 @@ class _Life:
 def _padded(revealed: Sequence[Array], seen: Transcript) -> Array:
     """Return what was revealed, (T, R, d); zero where a run was over."""
     solved = np.zeros_like(seen.after)
-    solved[: len(revealed)] = revealed
+    for t, points in enumerate(revealed):
+        solved[t] = points
     return solved
 
 
@@ -208,12 +217,17 @@ class Audit:
     claimed: float
     gaussian: bool
     finding: Finding
+    gave_up: int
     seconds: float
 
     @property
     def passed(self) -> bool:
-        """Whether the runs are consistent with the claim."""
-        return not self.finding.exceeded
+        """Whether the runs are consistent with the claim, and none of them gave up.
+
+        A release that is paid for is made (docs/privacy.md, section 5): where none comes something
+        is wrong, even if the opponent learns nothing from it.
+        """
+        return not (self.finding.exceeded or self.gave_up)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures, fit for JSON."""
@@ -236,15 +250,16 @@ def audit(
     """Play `runs` runs a side and compare what they show with the claim."""
     started = time.perf_counter()
     secure = secure or game.always_secure
-    scores, tally = game.scored(epsilon, delta, runs, None if secure else seed)
+    played = game.scored(epsilon, delta, runs, None if secure else seed)
     return Audit(
         game=game.name,
         algorithm=game.algorithm,
         about=game.about,
         noise="OpenDP, secure" if secure else f"seeded NumPy ({seed})",
-        claimed=accountant.epsilon(tally, delta).epsilon,
+        claimed=accountant.epsilon(played.claim, delta).epsilon,
         gaussian=game.gaussian,
-        finding=judge(scores, Claim.of(tally), delta, confidence),
+        finding=judge(played.scores, Claim.of(played.claim), delta, confidence),
+        gave_up=played.gave_up,
         seconds=time.perf_counter() - started,
     )
 

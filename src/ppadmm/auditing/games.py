@@ -13,7 +13,7 @@ from ppadmm.agent import Agent
 from ppadmm.algorithms.settings import Speaking
 from ppadmm.arrays import Array
 from ppadmm.auditing import attacks
-from ppadmm.auditing.audit import ALONE, AgentGame, Game
+from ppadmm.auditing.audit import ALONE, AgentGame, Game, Played
 from ppadmm.auditing.game import (
     EDGE,
     FAR,
@@ -38,7 +38,6 @@ from ppadmm.auditing.opponents import (
     TemptOutside,
     WorstSolver,
 )
-from ppadmm.auditing.statistics import Scores
 from ppadmm.data import Shard
 from ppadmm.datasets import load
 from ppadmm.runs.run import Prepared, prepare, run
@@ -145,9 +144,7 @@ class ScoreGame:
     always_secure: bool = True
     most: int = 2 * ALONE
 
-    def scored(
-        self, epsilon: float, delta: float, runs: int, seed: int | None
-    ) -> tuple[Scores, Tally]:
+    def scored(self, epsilon: float, delta: float, runs: int, seed: int | None) -> Played:
         """Score one model again and again on both sides."""
         data = load("synthetic")
         few = replace(data, X=data.X[:FEW], y=data.y[:FEW], table=None, train_records=FEW // 2)
@@ -155,7 +152,7 @@ class ScoreGame:
         model, till = run(prepared).model, SearchLedger(gdp_ratio(epsilon, delta))
         most = min(runs, self.most)
         ours, theirs = (self._scores(prepared, model, till, side, most) for side in SIDES)
-        return {"score": (ours, theirs)}, Tally.of([score_charge(till.ratio)])
+        return Played({"score": (ours, theirs)}, Tally.of([score_charge(till.ratio)]))
 
     def _scores(
         self, prepared: Prepared, model: Array, till: SearchLedger, side: int, runs: int

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ppadmm import checks
 from ppadmm.accounting import Budget, Tally
-from ppadmm.algorithms import Settings, Site
+from ppadmm.algorithms import Settings, Site, recipe_named
 from ppadmm.arrays import Array
 from ppadmm.auditing.statistics import Claim
 from ppadmm.data import Shard, normalise_rows
@@ -95,7 +95,7 @@ def membership(
     budget = Budget(epsilon, delta)
     trained = [_train(pool, m, algorithm, budget, seed, secure) for m in range(2 * models)]
     margins = pool.y * (np.stack([model for model, _ in trained]) @ pool.X.T)
-    private = algorithm != "non-private"
+    private = not recipe_named(algorithm).noiseless
     claim = Claim.of(trained[0][1]) if private else None
     shadows, known = margins[:models], pool.members[:models]
     margins, members = margins[models:], pool.members[models:]
@@ -127,7 +127,7 @@ def _train(
     pool: _Pool, m: int, algorithm: str, budget: Budget, seed: int, secure: bool
 ) -> tuple[Array, Tally]:
     """Run one model through real agents; return it with what an agent reserved."""
-    plain = algorithm == "non-private"
+    plain = recipe_named(algorithm).noiseless
     settings = Settings(
         regularisation=(1e-3,), budgets=(budget,), **(NO_NOISE if plain else WITH_NOISE)
     )

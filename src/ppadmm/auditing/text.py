@@ -64,18 +64,19 @@ def _cells(one: Audit) -> tuple[str, ...]:
         f"{finding.gaussian_epsilon:.3g}" if one.gaussian else "",
         f"{finding.tpr:.4f}",
         f"{finding.allowed:.4f}",
-        "passed" if one.passed else "EXCEEDED",
+        "passed" if one.passed else "EXCEEDED" if finding.exceeded else "GAVE UP",
         f"{one.seconds:.1f}",
     )
 
 
 def _verdict(found: Sequence[Audit]) -> str:
-    failed = [one.game for one in found if not one.passed]
-    if not failed:
+    failed = [one.game for one in found if one.finding.exceeded]
+    ended = [one.game for one in found if one.gave_up and not one.finding.exceeded]
+    if not failed + ended:
         return f"PASSED: nothing in {len(found)} games speaks against the claims."
-    return (
-        f"FAILED: the runs exceed what is claimed ({'; '.join(failed)}). Do not release anything."
-    )
+    why = [f"the runs exceed what is claimed ({'; '.join(failed)})"] if failed else []
+    why += [f"agents gave up after they had paid ({'; '.join(ended)})"] if ended else []
+    return f"FAILED: {', and '.join(why)}. Do not release anything."
 
 
 def membership_text(found: Sequence[Membership]) -> str:

@@ -88,9 +88,14 @@ def number_of(text: str) -> str | None:
     return spelt(exact) if abs(exact.adjusted()) < 350 else None
 
 
+def as_double(cells: Any) -> Any:
+    """Return floats of any size as float64; other cells as they are."""
+    return pc.cast(cells, pa.float64()) if pa.types.is_floating(cells.type) else cells
+
+
 def distinct(cells: Any) -> tuple[list[Any], NDArray[np.int64]]:
     """Return the different values and the place of each cell among them; nulls come last."""
-    coded = cells.dictionary_encode()
+    coded = as_double(cells).dictionary_encode()
     values = coded.dictionary.to_pylist()
     return values, np.asarray(pc.fill_null(coded.indices, len(values)), dtype=np.int64)
 

@@ -130,7 +130,8 @@ def _arrow(
 
 def _in_blocks(columns: list[str], body: memoryview, parse: Any, convert: Any) -> Any:
     """Read with blocks of the usual size, or the whole at once if a record is longer."""
-    file = pa.py_buffer(body)
+    # Arrow leaves out a byte order mark, and here it would be the first cell's own.
+    file = pa.py_buffer(MARK + body if body[: len(MARK)] == MARK else body)
     try:
         read = pa.csv.ReadOptions(column_names=columns, block_size=BLOCK)
         return pa.csv.read_csv(pa.BufferReader(file), read, parse, convert)

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ppadmm.data.columns import distinct, is_text, mask, number_of, spelt, texts, whole
+from ppadmm.data.columns import as_double, distinct, is_text, number_of, spelt, texts, whole
 from ppadmm.errors import DataError
 
 MISSING, UNKNOWN = -1, -2
@@ -89,8 +89,8 @@ def _number(name: str) -> str:
 
 
 def _refuse_inexact(cells: Any, what: str) -> None:
-    large = mask(pc.fill_null(pc.greater_equal(pc.abs(cells), float(EXACT)), False))
-    large &= mask(pc.fill_null(pc.is_finite(cells), False))
+    values = as_double(cells).to_numpy(zero_copy_only=False)
+    large = np.isfinite(values) & (np.abs(values) >= EXACT)
     if large.any():
         raise DataError(
             f"{what}, row {int(np.argmax(large)) + 1}: a float of {EXACT:,} or more may stand for "

@@ -23,7 +23,7 @@ from sklearn.utils.validation import (
 from ppadmm.accounting import Budget, Tally, accountant
 from ppadmm.accounting.interop import to_dp_event, without_sampler
 from ppadmm.accounting.protection import Protection
-from ppadmm.algorithms import recipe_named
+from ppadmm.algorithms import ALGORITHMS, recipe_named
 from ppadmm.arrays import Array
 from ppadmm.data import Schema
 from ppadmm.data.fingerprint import Fingerprint
@@ -33,14 +33,14 @@ from ppadmm.estimator.labels import classes_like, places, refuse_mixed
 from ppadmm.estimator.reuse_guard import REGISTER, Earlier, Fit, not_private_because, refuse_callers
 from ppadmm.estimator.splitting import deal, no_cell_quoted, refuse_missing, scene
 from ppadmm.problem.graphs import ALONE
+from ppadmm.runs.facts import facts_of
 from ppadmm.runs.hints import hints
 from ppadmm.runs.ledger_session import LedgerOptions, open_session
-from ppadmm.runs.run import EngineOutput, Prepared, execute, statement_of
+from ppadmm.runs.run import EngineOutput, Prepared, execute
 from ppadmm.runs.specification import RunSpec
 from ppadmm.statements.claims import Statement, rounded_up
+from ppadmm.statements.facts import statement_of
 
-ONE_PLACE = ("pp", "one-shot", "centralised")
-"""Algorithms that, for a single agent, mean objective perturbation of all records at once."""
 Seen: TypeAlias = tuple[Any, Callable[[], Fingerprint]]
 """Rows to know again in this process, and what a ledger knows the records by."""
 
@@ -148,13 +148,19 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.schema is None
         # Noise: the data sets of scikit-learn's checks are far too small for any ε of interest.
-        tags.classifier_tags.poor_score = self.algorithm != "non-private"
+        tags.classifier_tags.poor_score = not self._is_noiseless
         return tags
+
+    @property
+    def _is_noiseless(self) -> bool:
+        """Whether the algorithm draws nothing; one that there is not is refused by `fit`."""
+        recipe = ALGORITHMS.get(self.algorithm)
+        return recipe is not None and recipe.noiseless
 
     @property
     def _is_secret(self) -> bool:
         """Whether records meet secure noise: nobody said that this is a simulation."""
-        return self.random_state is None and self.algorithm != "non-private"
+        return self.random_state is None and not self._is_noiseless
 
     def _checked(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         refuse_missing("label", y)
@@ -211,13 +217,14 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _spec(self, agents: int) -> RunSpec:
         algorithm = self.algorithm
-        if agents == 1 and not recipe_named(algorithm).pooled:
-            if algorithm not in ONE_PLACE:
+        if agents == 1:
+            alone = recipe_named(algorithm).alone
+            if alone is None:
                 raise InputError(
                     f"The algorithm {algorithm!r} needs two agents or more, got 1; use 'pp', which "
                     "is centralised objective perturbation for one."
                 )
-            algorithm = "centralised"
+            algorithm = alone
         return RunSpec(
             data="records",
             agents=agents,
@@ -252,7 +259,7 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         reasons = (*prepared.not_private_because, *around)
         if reasons:
             played = self._play(prepared, records, reasons)
-            statement = statement_of(prepared, played)
+            statement = statement_of(facts_of(prepared, played))
             return played, replace(statement, private=False, not_private_because=reasons)
         prints, protection = REGISTER.prints(records[0]), Protection(self.adjacency)
         self._refuse_again(REGISTER.earlier(prints), protection, len(prints))
@@ -261,7 +268,7 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         earlier = REGISTER.enter(fit)
         # Another thread may have been faster: then nothing is shown.
         self._refuse_again(earlier, protection, len(prints))
-        statement = statement_of(prepared, played)
+        statement = statement_of(facts_of(prepared, played))
         note = _together([*earlier.fits, fit]) if earlier.fits else ()
         return played, replace(statement, caveats=(*note, *statement.caveats))
 

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from ppadmm import __version__
 from ppadmm.arrays import Array
 from ppadmm.errors import InputError
-from ppadmm.runs.disclosure import disclosure
 from ppadmm.runs.folder import model_dict
 from ppadmm.runs.run import Result
 
@@ -59,7 +58,7 @@ def released(result: Result) -> Record:
         },
         texts={
             "statement.txt": statement.text() + "\n",
-            "statement.json": _json(disclosure(result)),
+            "statement.json": _json(result.disclosure()),
             "model.json": _json(model_dict(result)),
         },
     )

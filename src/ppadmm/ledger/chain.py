@@ -61,7 +61,7 @@ def follow(
         _require_link(head, row)
         books.apply(canonical.loads(row.body))
     except (EntryRefused, ValueError) as why:
-        what = "EntryRefused" if error is BudgetError else f"Entry {head.count + 1} is bad"
+        what = "Refused" if error is BudgetError else f"Entry {head.count + 1} is bad"
         raise error(f"{what}: {why}.") from None
     return Head(row.seq, row.hash)
 

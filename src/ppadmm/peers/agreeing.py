@@ -3,10 +3,9 @@
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from ppadmm.accounting import Budget
-from ppadmm.algorithms import recipe_named
+from ppadmm.algorithms.method import MethodSpec, choose
 from ppadmm.errors import InputError
 from ppadmm.peers.agreement import Agreement, Party
 from ppadmm.peers.agreement_file import Card, save_signature
@@ -15,13 +14,6 @@ from ppadmm.peers.pki.key_files import read_signing_key
 from ppadmm.peers.settings import PeerFile
 from ppadmm.peers.site import Participant
 from ppadmm.problem import graph_from, loss_for
-from ppadmm.runs.federation import choose
-
-OPEN: dict[str, Any] = {
-    "algorithm": "pp", "loss": "logistic", "multiclass": "auto", "delta": 1e-6,
-    "rounds": None, "eta": None, "regularisation": 0.0, "patience": 600.0, "pace": 0.0,
-}  # fmt: skip
-"""What a draft takes where nothing is said; None is chosen from public sizes."""
 
 
 def make_card(peer: PeerFile, epsilon: float) -> Card:
@@ -46,10 +38,15 @@ def make_card(peer: PeerFile, epsilon: float) -> Card:
     return Card(peer.agent, party, schema.digest(), schema.dimension, schema.classes)
 
 
-def draft_agreement(cards: Sequence[Card], graph: str = "ring", **terms: Any) -> Agreement:
+def draft_agreement(
+    cards: Sequence[Card],
+    graph: str = "ring",
+    method: MethodSpec | None = None,
+    *,
+    patience: float = 600.0,
+    pace: float = 0.0,
+) -> Agreement:
     """Draft the terms of a run from the cards of all sites.
-
-    What is left open is chosen from public sizes, by the same rule as `ppadmm train`.
 
     Parameters
     ----------
@@ -57,9 +54,13 @@ def draft_agreement(cards: Sequence[Card], graph: str = "ring", **terms: Any) ->
         One of each site, in any order.
     graph : str
         Who talks to whom: a kind such as `"ring"` or `"complete"`, or a file of edges.
-    **terms
-        `algorithm`, `loss`, `multiclass`, `delta`, `rounds`, `eta`, `regularisation`, `patience`
-        and `pace`, as in `Agreement`; None takes what `OPEN` says.
+    method : MethodSpec, optional
+        How to train. What it leaves open is chosen from public sizes, by the same rule as in
+        `ppadmm train`.
+    patience : float
+        Seconds to wait for a silent neighbour in the run.
+    pace : float
+        Send so many seconds after all neighbours have; 0 is at once.
 
     Returns
     -------
@@ -71,26 +72,22 @@ def draft_agreement(cards: Sequence[Card], graph: str = "ring", **terms: Any) ->
     InputError
         If a site is missing, two sites have other schemas, or the algorithm pools all records.
     """
-    if unknown := sorted(set(terms) - set(OPEN)):
-        raise InputError(f"A draft takes no {unknown[0]!r}; choose from: {', '.join(OPEN)}.")
-    order = _in_order(cards)
-    given = OPEN | {name: value for name, value in terms.items() if value is not None}
-    if recipe_named(given["algorithm"]).pooled:
-        raise InputError(f"{given['algorithm']!r} pools all records; peers keep theirs.")
+    order, method = _in_order(cards), method or MethodSpec()
+    if method.recipe.pooled:
+        raise InputError(f"{method.algorithm!r} pools all records; peers keep theirs.")
     parties, network = tuple(each.party for each in order), graph_from(graph, len(order), 0)
-    loss = loss_for(given["loss"], order[0].classes, given["multiclass"])
-    budgets = [Budget(party.epsilon, given["delta"]) for party in parties]
+    loss = loss_for(method.loss, order[0].classes, method.multiclass)
+    budgets = [Budget(party.epsilon, method.delta) for party in parties]
     sizes = (tuple(party.records for party in parties), order[0].features, network.degrees)
-    rounds, eta, weight = given["rounds"], given["eta"], given["regularisation"]
-    plan = choose(given["algorithm"], sizes, budgets, loss, rounds, eta, None, weight or 0)
-    chosen = {name: getattr(plan, name) for name in ("rounds", "eta", "regularisation", "beta")}
     return Agreement(
         parties=parties,
         edges=network.edges,
         schema=order[0].schema,
         parameters=order[0].features * loss.outputs,
         nonce=secrets.token_hex(8),
-        **given | chosen,
+        patience=patience,
+        pace=pace,
+        **vars(choose(method, sizes, budgets, loss)),
     )
 
 

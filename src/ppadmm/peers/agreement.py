@@ -11,12 +11,13 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from ppadmm import checks
-from ppadmm.accounting import ADJACENCIES, Budget
-from ppadmm.algorithms import ALGORITHMS, CALIBRATIONS, Settings
+from ppadmm.accounting import Budget
+from ppadmm.algorithms import Settings
 from ppadmm.algorithms.defaults import BETA
-from ppadmm.algorithms.settings import HALF_THE_ROUNDS, MAX_ROUNDS, Speaking
+from ppadmm.algorithms.method import MethodSpec, settings_of
+from ppadmm.algorithms.settings import Speaking
 from ppadmm.errors import InputError
-from ppadmm.problem import LOSSES, Graph
+from ppadmm.problem import Graph
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 FORMAT = 2
 DOMAIN = b"ppadmm agreement 2\0"
+REQUIRED = ("rounds", "eta", "delta")
+"""Entries of the method that no rule fills in any more."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +59,11 @@ class Party:
         return Ed25519PublicKey.from_public_bytes(_bytes(self.name, self.key))
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """The terms of one run. Party i is agent i; `edges` says who talks to whom.
+@dataclass(frozen=True, kw_only=True)
+class Agreement(MethodSpec):
+    """The terms of one run: a method with nothing left open, and who takes part.
+
+    Party i is agent i; `edges` says who talks to whom.
 
     `nonce` tells runs under the same terms apart. `patience` is how many seconds a peer waits for a
     silent neighbour before it ends the run. With a `pace` > 0 a message leaves that many seconds
@@ -69,18 +74,7 @@ class Agreement:
     edges: tuple[tuple[int, int], ...]
     schema: str
     parameters: int
-    rounds: int
-    eta: float
-    delta: float
     nonce: str
-    algorithm: str = "pp"
-    loss: str = "logistic"
-    multiclass: str = "auto"
-    regularisation: float = 0.0
-    beta: float = BETA
-    calibration: str = "proven"
-    adjacency: str = "replace-one"
-    speaking: Speaking = HALF_THE_ROUNDS
     patience: float = 600.0
     pace: float = 0.0
     format: int = FORMAT
@@ -91,25 +85,24 @@ class Agreement:
                 f"The agreement has format {self.format!r}, this version reads {FORMAT}; draft it "
                 "anew with ppadmm peer agree."
             )
+        super().__post_init__()
+        if None in (self.rounds, self.eta):
+            raise InputError(
+                "The agreement leaves rounds or eta open; take the file that ppadmm peer agree "
+                "wrote."
+            )
+        object.__setattr__(self, "beta", self.beta or BETA)
         object.__setattr__(self, "parties", tuple(self.parties))
         object.__setattr__(self, "edges", self.graph.edges)
         self._check_parties()
         checks.count("parameters", self.parameters)
-        checks.count("rounds", self.rounds, at_most=MAX_ROUNDS)
-        for name in ("eta", "beta", "patience"):
-            object.__setattr__(self, name, checks.positive(name, getattr(self, name)))
-        for name in ("regularisation", "pace"):
-            object.__setattr__(self, name, checks.non_negative(name, getattr(self, name)))
+        object.__setattr__(self, "patience", checks.positive("patience", self.patience))
+        object.__setattr__(self, "pace", checks.non_negative("pace", self.pace))
         if not self.pace < self.patience / 2.0:
             raise InputError(
                 f"A pace of {self.pace:g} s leaves no room in a patience of {self.patience:g} s; "
                 "choose a patience of more than twice the pace."
             )
-        object.__setattr__(self, "delta", checks.probability("delta", self.delta))
-        checks.one_of("algorithm", self.algorithm, ALGORITHMS)
-        checks.one_of("loss", self.loss, LOSSES)
-        checks.one_of("calibration", self.calibration, CALIBRATIONS)
-        checks.one_of("adjacency", self.adjacency, ADJACENCIES)
 
     def _check_parties(self) -> None:
         for what in ("name", "key"):
@@ -144,7 +137,7 @@ class Agreement:
         known = {field.name for field in fields(cls)}
         if unknown := sorted(set(content) - known):
             raise InputError(f"The agreement has an unknown entry {unknown[0]!r}; remove it.")
-        needed = [field.name for field in fields(cls) if field.default is MISSING]
+        needed = [*REQUIRED, *(field.name for field in fields(cls) if field.default is MISSING)]
         if lacking := [repr(name) for name in needed if name not in content]:
             raise InputError(
                 f"The agreement lacks {', '.join(lacking)}; take the file that ppadmm peer agree "
@@ -164,16 +157,7 @@ class Agreement:
 
     def settings(self, agent: int) -> Settings:
         """Return what agent `agent` runs with: the common terms and its own ε."""
-        return Settings(
-            rounds=self.rounds,
-            eta=(self.eta,),
-            regularisation=(self.regularisation,),
-            budgets=(Budget(self.parties[agent].epsilon, self.delta),),
-            beta=self.beta,
-            calibration=self.calibration,
-            adjacency=self.adjacency,
-            speaking=self.speaking,
-        )
+        return settings_of([self], [Budget(self.parties[agent].epsilon, self.delta)])
 
     def sign(self, key: "Ed25519PrivateKey") -> bytes:
         """Return a signature on these terms and no others."""

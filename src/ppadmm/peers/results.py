@@ -17,10 +17,10 @@ from ppadmm.arrays import Array
 from ppadmm.ledger.text import booked_lines
 from ppadmm.peers.agreement_file import save_agreement
 from ppadmm.peers.certified import certify_folder
+from ppadmm.peers.facts import facts_of
 from ppadmm.peers.outcome import PeerOutcome
 from ppadmm.peers.peer import Peer
 from ppadmm.peers.site import PublicPart
-from ppadmm.peers.statement import statement_of
 from ppadmm.peers.store import PeerStore
 from ppadmm.peers.taking_part import SiteResult
 from ppadmm.runs.folder import (
@@ -38,6 +38,7 @@ from ppadmm.runs.run import FORMAT
 from ppadmm.runs.saved import SavedRun
 from ppadmm.runs.specification import RunSpec
 from ppadmm.statements.claims import Statement, finite_or_none
+from ppadmm.statements.facts import statement_of
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -237,7 +238,7 @@ def live_page(peer: Peer, part: PublicPart, started: str) -> str:
     """Return the report of a run that goes on, from what was released so far."""
     releases, spoke = peer.so_far()
     (reserved, spent), heard = peer.books, peer.tally.heard_so_far()
-    statement = statement_of(part, reserved, int(spoke.sum()), peer.reason)
+    statement = statement_of(facts_of(part, reserved, spent, int(spoke.sum()), peer.reason))
     values = _known(releases, [heard.get(j, {}) for j in peer.agent.neighbours])
     marks = [_changes(values[:, k]) for k in range(values.shape[1])]
     average = peer.average()

@@ -10,7 +10,7 @@ import numpy as np
 
 from ppadmm.accounting import Charge, Tally
 from ppadmm.agent import Agent
-from ppadmm.algorithms import Algorithm, Site, recipe_named
+from ppadmm.algorithms import Algorithm, Site
 from ppadmm.arrays import Array
 from ppadmm.data import Dataset, Schema, StreamedData, open_stream, shards
 from ppadmm.data.fingerprint import NO_RECORDS, Fingerprint, fingerprint
@@ -22,7 +22,7 @@ from ppadmm.noise import SecureNoise, SeededNoise
 from ppadmm.peers.agreement import Agreement
 from ppadmm.problem import Loss, NoRecords, Risk, loss_for, risk_over
 from ppadmm.records import HoldsRecords
-from ppadmm.statements.claims import SEEDED, UNCONFIRMED
+from ppadmm.statements.facts import noise_source, reasons_against
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class PublicPart:
         degrees = tuple(graph.degree(j) for j in near)
         own = risk or _Counted(size, self.parameters, self.loss)
         site = Site(number, graph.size, near, own, degrees)
-        return recipe_named(self.agreement.algorithm).build(site, self.agreement.settings(number))
+        return self.agreement.recipe.build(site, self.agreement.settings(number))
 
     @cached_property
     def reserved(self) -> list[Tally]:
@@ -188,23 +188,12 @@ class PublicPart:
     @property
     def not_private_because(self) -> tuple[str, ...]:
         """Why this site's run is not private; empty if it is."""
-        reasons = []
-        if why := recipe_named(self.agreement.algorithm).not_private_because:
-            reasons.append(why)
-        if self.seed is not None:
-            reasons.append(f"the noise follows from the seed {self.seed}, so anyone can remove it")
-        if self.agreement.calibration == "paper":
-            reasons.append("the paper's calibration is not proven")
-        if not self.schema.confirmed:
-            reasons.append(UNCONFIRMED)
-        return tuple(reasons)
+        return tuple(reasons_against(self.agreement, self.seed, self.schema.confirmed))
 
     @property
     def noise_source(self) -> str:
         """Where the noise comes from."""
-        if self.seed is not None:
-            return SEEDED
-        return recipe_named(self.agreement.algorithm).noise_source
+        return noise_source(self.agreement, self.seed)
 
 
 @dataclass(frozen=True)
@@ -222,7 +211,7 @@ class Participant(HoldsRecords):
             raise InputError(
                 f"The agreement has {len(agreement.parties)} parties, and none is {self.number}."
             )
-        if recipe_named(agreement.algorithm).pooled:
+        if agreement.recipe.pooled:
             raise InputError(f"{agreement.algorithm!r} pools all records; peers keep theirs.")
         if schema.digest() != agreement.schema:
             raise DataError(

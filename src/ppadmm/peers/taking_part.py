@@ -15,17 +15,18 @@ from ppadmm.accounting.protection import Protection
 from ppadmm.errors import BudgetError
 from ppadmm.ledger import MemoryLedger
 from ppadmm.ledger.owner import OwnerLedger
+from ppadmm.peers.facts import facts_of
 from ppadmm.peers.outcome import PeerOutcome, RetrySchedule
 from ppadmm.peers.peer import Peer
 from ppadmm.peers.pki.revocations import Revocations
 from ppadmm.peers.site import Participant, PublicPart
-from ppadmm.peers.statement import disclosure_of, statement_of
 from ppadmm.peers.status import EventLog
 from ppadmm.peers.store import PeerStore
 from ppadmm.peers.transport import Transport
 from ppadmm.records import HoldsRecords
 from ppadmm.runs.ledger_session import LedgerSession
 from ppadmm.statements.claims import Statement
+from ppadmm.statements.facts import disclosure_of, statement_of
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -129,8 +130,10 @@ def _result(
     ledger = peer.agent.ledgers[0]
     reserved, spent = ledger.reserved, ledger.spent
     part = setting.party.public
-    statement = statement_of(part, reserved, int(outcome.spoke.sum()), outcome.reason)
-    disclosed = disclosure_of(part, statement, reserved, spent, started, entry)
+    spoken = int(outcome.spoke.sum())
+    facts = facts_of(part, reserved, spent, spoken, outcome.reason, started, entry)
+    statement = statement_of(facts)
+    disclosed = disclosure_of(facts, statement)
     heard = peer.tally.values
     return SiteResult(part, outcome, heard, reserved, spent, statement, disclosed, started)
 

@@ -3,7 +3,7 @@
 Noise, η and T are those of the real run with the declared numbers of records. Two things are
 cheaper: local problems are solved to a fraction of the noise rather than to β, in single
 precision; and very many records are stood for by fewer (`Population.share`), whose noise stays that
-of the many. Neither moves the error by more than other seeds do (tests/unit/test_forecast.py).
+of the many. Neither moves the error by more than other seeds do (tests/planning/test_forecast.py).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -14,8 +14,8 @@ import numpy as np
 
 from ppadmm.accounting import Budget
 from ppadmm.agent import Agent
-from ppadmm.algorithms import Algorithm, Settings, Site, recipe_named
-from ppadmm.algorithms.defaults import Hyperparameters
+from ppadmm.algorithms import Algorithm, Settings, Site
+from ppadmm.algorithms.method import MethodSpec, choose, settings_of
 from ppadmm.arrays import Array
 from ppadmm.data import Matrix, Shard, normalise_rows
 from ppadmm.data.coded import Coded
@@ -24,7 +24,6 @@ from ppadmm.errors import InfeasibleError
 from ppadmm.ledger import MemoryLedger
 from ppadmm.noise import SeededNoise
 from ppadmm.problem import Graph, Loss, NoRecords, Risk, Subproblem, risk_of
-from ppadmm.runs.federation import choose
 from ppadmm.runs.metrics import evaluate
 from ppadmm.solvers import Solution, Solver, Warm, cold_start, solver_named
 from ppadmm.statements.claims import worst
@@ -43,39 +42,27 @@ class Scenario:
     features: int
     graph: Graph
     loss: Loss
-    algorithm: str
-    delta: float
-    adjacency: str
-    rounds: int | None
-    eta: float | None
-    beta: float | None
+    method: MethodSpec
 
     @property
     def parameters(self) -> int:
         """Length of a model."""
         return self.features * self.loss.outputs
 
-    def plan(self, epsilon: float) -> Hyperparameters:
-        """Return T, η and λ̂ as `train` would choose them."""
-        budgets = [Budget(epsilon, self.delta)] * self.graph.size
+    def chosen(self, epsilon: float) -> MethodSpec:
+        """Return the method as `train` would choose what is open."""
+        budgets = [Budget(epsilon, self.method.delta)] * self.graph.size
         sizes = (self.records, self.features, self.graph.degrees)
-        return choose(self.algorithm, sizes, budgets, self.loss, self.rounds, self.eta, self.beta)
+        return choose(self.method, sizes, budgets, self.loss)
 
     def settings(self, epsilons: Sequence[float]) -> Settings:
         """Return the settings of one replicate per ε; their T must be the same."""
-        plans = [self.plan(epsilon) for epsilon in epsilons]
-        return Settings(
-            rounds=plans[0].rounds,
-            eta=tuple(plan.eta for plan in plans),
-            regularisation=tuple(plan.regularisation for plan in plans),
-            budgets=tuple(Budget(epsilon, self.delta) for epsilon in epsilons),
-            beta=max(plan.beta for plan in plans),
-            adjacency=self.adjacency,
-        )
+        budgets = [Budget(epsilon, self.method.delta) for epsilon in epsilons]
+        return settings_of([self.chosen(epsilon) for epsilon in epsilons], budgets)
 
     def sites(self, risks: Sequence[Risk]) -> list[Site]:
         """Return every agent's place in the network, or the one place of pooled records."""
-        if recipe_named(self.algorithm).pooled:
+        if self.method.recipe.pooled:
             return [Site(0, 1, (), risks[0])]
         graph = self.graph
         return [
@@ -92,7 +79,7 @@ class Scenario:
     @property
     def holdings(self) -> tuple[int, ...]:
         """Records at each site."""
-        pooled = recipe_named(self.algorithm).pooled
+        pooled = self.method.recipe.pooled
         return (sum(self.records),) if pooled else self.records
 
 
@@ -226,7 +213,7 @@ def setup(case: Scenario, epsilon: float) -> Setup:
     ledgers = [MemoryLedger() for _ in rules]
     for ledger, rule in zip(ledgers, rules, strict=True):
         ledger.reserve(rule.reserved[0])
-    bound = worst([ledger.reserved for ledger in ledgers], case.delta)
+    bound = worst([ledger.reserved for ledger in ledgers], case.method.delta)
     return Setup(
         epsilon=epsilon,
         rounds=rules[0].rounds,
@@ -255,10 +242,10 @@ def simulate(
 
     Budgets with the same T advance together, as columns of one run.
     """
-    by_rounds: dict[int, list[float]] = {}
+    by_rounds: dict[int | None, list[float]] = {}
     for epsilon in epsilons:
         if infeasible(case, epsilon) is None:
-            by_rounds.setdefault(case.plan(epsilon).rounds, []).append(epsilon)
+            by_rounds.setdefault(case.chosen(epsilon).rounds, []).append(epsilon)
     crowd = crowd.with_features(case.features)
     risks = crowd.risks(case) if by_rounds else []
     errors: dict[float, Array] = {}
@@ -281,7 +268,7 @@ def _batch(
         Agent(
             rule,
             i,
-            () if recipe_named(case.algorithm).pooled else case.graph.neighbours(i),
+            () if case.method.recipe.pooled else case.graph.neighbours(i),
             [MemoryLedger() for _ in settings.eta],
             noise,
         )
@@ -292,7 +279,7 @@ def _batch(
 
 
 def _rules(case: Scenario, settings: Settings, risks: Sequence[Risk]) -> list[Algorithm[Any]]:
-    build = recipe_named(case.algorithm).build
+    build = case.method.recipe.build
     return [build(site, settings) for site in case.sites(risks)]
 
 

@@ -10,10 +10,10 @@ from statistics import median
 from markupsafe import Markup
 
 from ppadmm import __version__
-from ppadmm.algorithms import recipe_named
+from ppadmm.algorithms import recipe_named, title_of
 from ppadmm.errors import InputError
 from ppadmm.planning.result import Change, Forecast, Plan
-from ppadmm.runs.report.page import NAMES, content_hash, signed, templates
+from ppadmm.runs.report.page import content_hash, signed, templates
 from ppadmm.runs.report.svg import Mark, Series, line_chart, short
 from ppadmm.runs.tables import WIDTH, fill, table
 from ppadmm.runs.text import NOISES
@@ -59,7 +59,7 @@ def headline(plan: Plan) -> str:
     classes = "" if plan.classes == 2 else f"{plan.classes} classes, "
     where = "pooled at one place" if _pooled(plan) else f"network: {plan.graph_name}"
     return (
-        f"Plan for {NAMES.get(spec.algorithm, spec.algorithm)}: {spec.agents} agents ({where}), "
+        f"Plan for {title_of(spec.algorithm)}: {spec.agents} agents ({where}), "
         f"{_records(plan)}, {plan.features} features, {classes}ε = {plan.epsilon:g} at "
         f"δ = {spec.delta:g}"
     )
@@ -112,7 +112,7 @@ def _weight(plan: Plan) -> str:
 
 def _messages(plan: Plan, releases: int) -> str:
     most = max(plan.degrees)
-    few = "at most " if plan.spec.algorithm == "ipp" else ""
+    few = "at most " if plan.spec.recipe.tests else ""
     return (
         f"{few}{releases} per agent to each of its {_span(plan.degrees)} neighbours, "
         f"{plan.message_bytes * most:,} bytes per agent and round"

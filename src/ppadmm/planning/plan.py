@@ -11,7 +11,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ppadmm.algorithms import recipe_named
+from ppadmm.algorithms import title_of
+from ppadmm.algorithms.method import MethodSpec
 from ppadmm.arrays import Array
 from ppadmm.errors import InputError
 from ppadmm.planning.forecast import Population, Progress, Scenario, infeasible, setup, simulate
@@ -100,9 +101,7 @@ class _Study:
         loss = loss_for(spec.loss, classes)
         case = Scenario(
             records=spec.holdings, features=features,
-            graph=graph_from(spec.graph, spec.agents), loss=loss, algorithm=spec.algorithm,
-            delta=spec.delta, adjacency=spec.adjacency, rounds=spec.rounds, eta=spec.eta,
-            beta=spec.beta,
+            graph=graph_from(spec.graph, spec.agents), loss=loss, method=spec.method,
         )  # fmt: skip
         total = sum(spec.holdings)
         need = SampleSizes(spec.holdings, features, min(1.0, most_simulated(features) / total))
@@ -212,7 +211,7 @@ def _batches(spec: PlanSpec, case: Scenario) -> int:
 
 def _changes(case: Scenario, spec: PlanSpec) -> list[tuple[str, str, Scenario]]:
     """Return (name, words, case) of everything that may help."""
-    N, pooled = case.graph.size, recipe_named(case.algorithm).pooled
+    N, pooled = case.graph.size, case.method.recipe.pooled
     found = [
         ("records", "twice the records at every agent",
          replace(case, records=tuple(2 * n for n in case.records))),
@@ -228,11 +227,14 @@ def _changes(case: Scenario, spec: PlanSpec) -> list[tuple[str, str, Scenario]]:
         words = f"twice the agents ({2 * N}), each with as many records"
         more = replace(case, records=case.records * 2, graph=make_graph(spec.graph, 2 * N))
         found.append(("agents", words, more))
-    if case.adjacency == "replace-one":
+    if case.method.adjacency == "replace-one":
         words = "the weaker promise zero-out (a record's loss left out, not replaced)"
-        found.append(("adjacency", words, replace(case, adjacency="zero-out")))
-    if case.algorithm != "pp" and not pooled:
-        found.append(("algorithm", "PP-ADMM instead", replace(case, algorithm="pp")))
+        weaker = replace(case.method, adjacency="zero-out")
+        found.append(("adjacency", words, replace(case, method=weaker)))
+    usual = MethodSpec().algorithm
+    if case.method.algorithm != usual and not pooled:
+        other = replace(case, method=replace(case.method, algorithm=usual))
+        found.append(("algorithm", f"{title_of(usual)} instead", other))
     return found
 
 

@@ -4,21 +4,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from ppadmm import checks
-from ppadmm.accounting import ADJACENCIES, Budget
+from ppadmm.accounting import Budget
 from ppadmm.algorithms import ALGORITHMS
-from ppadmm.algorithms.settings import MAX_ROUNDS
+from ppadmm.algorithms.method import MethodSpec
 from ppadmm.datasets import SOURCES
 from ppadmm.errors import InputError
 from ppadmm.planning.populations import is_named
 from ppadmm.planning.synthetic_records import POPULATIONS
-from ppadmm.problem import LOSSES
 
 PLANNED = tuple(name for name, recipe in ALGORITHMS.items() if not recipe.not_private_because)
 MOST_FEATURES = 5_000
 
 
 @dataclass(frozen=True)
-class PlanSpec:
+class PlanSpec(MethodSpec):
     """What is known before a run. `None` means: not known, or chosen by the rule.
 
     `records` is one number for every agent, or one for each. `public` is a file that the user
@@ -30,17 +29,10 @@ class PlanSpec:
     features: int | None = None
     agents: int = 5
     graph: str = "erdos-renyi"
-    algorithm: str = "pp"
-    loss: str = "logistic"
     classes: int | None = None
     epsilon: float = 1.0
-    delta: float = 1e-6
     error: float | None = None
     epsilons: tuple[float, ...] | None = None
-    adjacency: str = "replace-one"
-    rounds: int | None = None
-    eta: float | None = None
-    beta: float | None = None
     like: str | None = None
     public: str | None = None
     schema: str | None = None
@@ -53,6 +45,7 @@ class PlanSpec:
     changes: bool = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         checks.count("agents", self.agents)
         if len(self.records) not in (1, self.agents):
             raise InputError(
@@ -64,17 +57,11 @@ class PlanSpec:
         if self.features is not None:
             checks.count("features", self.features, at_least=2, at_most=MOST_FEATURES)
         checks.one_of("algorithm", self.algorithm, PLANNED)
-        checks.one_of("loss", self.loss, LOSSES)
-        checks.one_of("adjacency", self.adjacency, ADJACENCIES)
         for epsilon in (self.epsilon, *(self.epsilons or ())):
             Budget(epsilon, self.delta)
-        for name in ("error", "nonprivate_error", "majority_error", "beta"):
+        for name in ("error", "nonprivate_error", "majority_error"):
             if getattr(self, name) is not None:
                 checks.probability(name.replace("_", " "), getattr(self, name))
-        if self.rounds is not None:
-            checks.count("rounds", self.rounds, at_most=MAX_ROUNDS)
-        if self.eta is not None:
-            checks.positive("eta", self.eta)
         checks.count("seeds", self.seeds, at_least=3)
         checks.count("seed", self.seed, at_least=0)
         self._check_source()

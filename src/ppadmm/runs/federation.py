@@ -1,7 +1,7 @@
 """The stage of a run: records split over agents, a network, a held-out set. No budget yet."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from ppadmm.accounting import Budget, Charge
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, Site, recipe_named
-from ppadmm.algorithms.defaults import BETA, Hyperparameters, Sizes, default_beta
+from ppadmm.algorithms.method import MethodSpec, choose
 from ppadmm.data import (
     Assignment,
     Dataset,
@@ -145,53 +145,9 @@ class Federation(HoldsRecords):
             return NoRecords(self.parameters, self.loss)
         return risk_over(part, self.loss, beside)
 
-    def plan(
-        self,
-        algorithm: str,
-        budgets: Sequence[Budget],
-        rounds: int | None,
-        eta: float | None,
-        beta: float | None = None,
-        regularisation: float = 0.0,
-    ) -> Hyperparameters:
+    def chosen(self, method: MethodSpec, budgets: Sequence[Budget]) -> MethodSpec:
         """Choose what was left open, from public sizes and every agent's budget."""
-        sizes = (self.records, self.features, self.graph.degrees)
-        return choose(algorithm, sizes, budgets, self.loss, rounds, eta, beta, regularisation)
-
-
-def choose(
-    algorithm: str,
-    sizes: tuple[Sequence[int], int, Sequence[int]],
-    budgets: Sequence[Budget],
-    loss: Loss,
-    rounds: int | None,
-    eta: float | None,
-    beta: float | None = None,
-    regularisation: float = 0.0,
-) -> Hyperparameters:
-    """Choose what was left open from (records by agent, features, degrees) and budgets, all public.
-
-    A regularisation of 0 is left open, too.
-    """
-    records, features, degrees = sizes
-    recipe = recipe_named(algorithm)
-    if recipe.pooled:
-        public, budgets = Sizes((sum(records),), features, (1,)), [strictest(budgets)]
-    else:
-        held = [i for i, n in enumerate(records) if n]
-        public = Sizes(tuple(records[i] for i in held), features, tuple(degrees[i] for i in held))
-        budgets = [budgets[i] for i in held]
-    plan = recipe.defaults(public, budgets, loss, rounds, eta)
-    plan = replace(plan, regularisation=regularisation or plan.regularisation)
-    if beta is None and not recipe.not_private_because:
-        counted = public.degrees if recipe.listens else (0,) * public.agents
-        beta = default_beta(plan, replace(public, degrees=counted), budgets, loss)
-    return replace(plan, beta=beta or BETA)
-
-
-def strictest(budgets: Sequence[Budget]) -> Budget:
-    """Return the budget that satisfies everyone whose records are pooled."""
-    return Budget(min(b.epsilon for b in budgets), min(b.delta for b in budgets))
+        return choose(method, (self.records, self.features, self.graph.degrees), budgets, self.loss)
 
 
 def build_federation(

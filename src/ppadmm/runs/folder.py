@@ -18,7 +18,6 @@ from ppadmm.arrays import Array
 from ppadmm.data import Schema
 from ppadmm.errors import InputError, PpadmmError, UnfinishedError
 from ppadmm.ledger.text import booked_lines
-from ppadmm.runs.disclosure import disclosure
 from ppadmm.runs.report.page import write_report
 from ppadmm.runs.run import Result
 from ppadmm.runs.specification import RunSpec
@@ -88,7 +87,7 @@ def _write_run(result: Result, folder: Path) -> None:
         with draft_of(folder) as draft:
             write_json(draft / "result.json", result.to_dict())
             write_json(draft / "model.json", model_dict(result))
-            write_json(draft / "statement.json", disclosure(result))
+            write_json(draft / "statement.json", result.disclosure())
             text = "\n".join([result.statement.text(), *booked_lines(result.entry)]) + "\n"
             (draft / "statement.txt").write_text(text, encoding="utf-8")
             np.savez_compressed(

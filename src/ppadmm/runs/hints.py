@@ -1,6 +1,5 @@
 """What would help, told from public sizes and budgets alone."""
 
-from ppadmm.algorithms import recipe_named
 from ppadmm.algorithms.defaults import Sizes, loudest
 from ppadmm.runs.federation import FederationFacts
 from ppadmm.runs.specification import RunSpec
@@ -12,7 +11,7 @@ MOST_NAMED = 5
 
 def hints(spec: RunSpec, setup: FederationFacts) -> tuple[str, ...]:
     """Name the sites whose noise drowns what the others learn."""
-    if recipe_named(spec.algorithm).pooled or spec.algorithm == "non-private":
+    if spec.recipe.pooled or spec.recipe.noiseless:
         return ()
     held = [i for i, n in enumerate(setup.records) if n]
     budgets = [spec.budgets[i] for i in held]

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import numpy as np
 from ppadmm import __version__
 from ppadmm.accounting import Tally
 from ppadmm.accounting.event_data import to_plain
-from ppadmm.algorithms import Settings, recipe_named
+from ppadmm.algorithms import Settings
+from ppadmm.algorithms.method import MethodSpec, settings_of, strictest
 from ppadmm.arrays import Array
 from ppadmm.data import Dataset, Partition, Schema, StreamedData, open_stream
 from ppadmm.data.fingerprint import fingerprint
@@ -22,15 +24,14 @@ from ppadmm.noise import NoiseSource, SecureNoise, SeededNoise
 from ppadmm.problem import loss_for, risk_over
 from ppadmm.records import HoldsRecords
 from ppadmm.runs.agent_factory import AgentFactory, agent_factories
-from ppadmm.runs.claims import not_private_because, statement_of
 from ppadmm.runs.evaluation import judge, largest_share, records_in
+from ppadmm.runs.facts import facts_of, not_private_because
 from ppadmm.runs.federation import (
     Federation,
     FederationFacts,
     OpenLedgers,
     build_federation,
     make_agents,
-    strictest,
 )
 from ppadmm.runs.hints import hints
 from ppadmm.runs.history import figures_by_round
@@ -38,6 +39,7 @@ from ppadmm.runs.ledger_session import LedgerOptions, LedgerSession, open_sessio
 from ppadmm.runs.metrics import Metrics
 from ppadmm.runs.specification import RunSpec, Search
 from ppadmm.statements.claims import Statement, finite_or_none
+from ppadmm.statements.facts import RunFacts, disclosure_of, statement_of
 
 Progress = Callable[[int, int], None]
 OnRound = Callable[[int], None]
@@ -52,13 +54,19 @@ class Prepared(HoldsRecords):
     """A run that has passed every check and can start."""
 
     spec: RunSpec
-    settings: Settings
+    method: MethodSpec
     scene: Federation
 
     @classmethod
     def of(cls, spec: RunSpec, scene: Federation) -> "Prepared":
         """Choose what the spec leaves open, from the public sizes of the scene."""
-        return cls(spec, _settings(spec, scene), scene)
+        return cls(spec, scene.chosen(spec, spec.budgets), scene)
+
+    @cached_property
+    def settings(self) -> Settings:
+        """What agents run with, at the strictest budget of all."""
+        budgets = [strictest(self.spec.budgets)]
+        return settings_of([self.method], budgets, solver=self.spec.solver)
 
     def changed(self, **changes: Any) -> "Prepared":
         """Return the same scene with other settings."""
@@ -89,11 +97,10 @@ class EngineOutput:
 class Result:
     """A finished run: what was released, public sizes and figures; no record.
 
-    `model` (d,) is the released model with both free averages; `reserved` and `spent` are what each
-    agent's ledger set aside and booked; `entry` is the run's place in the data owner's ledger, if
-    it has one, and `search` what it is the best of, if it is. No ε covers `metrics`,
-    `agent_metrics`, `test_majority`, `history`, `train_loss` and `passes`: they are local
-    diagnostics, worked out from test or training records when the run ended.
+    `model` (d,) is the released model with both free averages; `facts` hold what is public and what
+    every agent paid and released, and `search` what the run is the best of, if it is. No ε covers
+    `metrics`, `agent_metrics`, `test_majority`, `history`, `train_loss` and `passes`: they are
+    local diagnostics, worked out from test or training records when the run ended.
     """
 
     spec: RunSpec
@@ -111,12 +118,33 @@ class Result:
     passes: float
     started: datetime
     seconds: float
-    reserved: list[Tally]
-    spent: list[Tally]
     history: dict[str, Any]
+    facts: RunFacts
     statement: Statement
-    entry: dict[str, Any] | None = None
     search: Search | None = None
+
+    @property
+    def reserved(self) -> list[Tally]:
+        """What each agent's ledger set aside."""
+        return [agent.reserved for agent in self.facts.agents]
+
+    @property
+    def spent(self) -> list[Tally]:
+        """What each agent's ledger booked."""
+        return [agent.spent for agent in self.facts.agents]
+
+    @property
+    def entry(self) -> dict[str, Any] | None:
+        """The run's place in the data owner's ledger, if it has one."""
+        return self.facts.booked
+
+    def booked(self, entry: dict[str, Any] | None) -> "Result":
+        """Return the result with its place in a ledger."""
+        return replace(self, facts=replace(self.facts, booked=entry))
+
+    def disclosure(self) -> dict[str, Any]:
+        """Return the privacy statement as plain data: what statement.json holds."""
+        return disclosure_of(self.facts, self.statement)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain data, fit for JSON."""
@@ -232,7 +260,7 @@ def train(
             return run(prepared, progress, engine=engine)
         with open_ledger(booking, prepared, opened) as booked:
             result = run(prepared, progress, booked.book)
-            return replace(result, entry=booked.finish())
+            return result.booked(booked.finish())
     finally:
         prepared.scene.close()
 
@@ -285,8 +313,7 @@ def _drive(
     prepared: Prepared, on_round: OnRound | None, book: OpenLedgers | None, engine: Engine | None
 ) -> tuple[local.Trace, list[local.Ending]]:
     spec = prepared.spec
-    pooled = recipe_named(spec.algorithm).pooled
-    budgets = [strictest(spec.budgets)] if pooled else spec.budgets
+    budgets = [strictest(spec.budgets)] if spec.recipe.pooled else spec.budgets
     own = [replace(prepared.settings, budgets=(budget,)) for budget in budgets]
     if engine is None:
         return _run_here(prepared, own, on_round, book)
@@ -313,26 +340,10 @@ def _run_here(
     return trace, [local.ending(agent, site.risk) for agent, site in pairs]
 
 
-def _settings(spec: RunSpec, scene: Federation) -> Settings:
-    plan = scene.plan(
-        spec.algorithm, spec.budgets, spec.rounds, spec.eta, spec.beta, spec.regularisation
-    )
-    return Settings(
-        rounds=plan.rounds,
-        eta=(plan.eta,),
-        regularisation=(plan.regularisation,),
-        budgets=(strictest(spec.budgets),),
-        beta=plan.beta,
-        calibration=spec.calibration,
-        adjacency=spec.adjacency,
-        solver=spec.solver,
-        speaking=spec.speaking,
-    )
-
-
 def _result(prepared: Prepared, played: EngineOutput) -> Result:
     trace, endings = played.trace, played.endings
-    statement = statement_of(prepared, played)
+    facts = facts_of(prepared, played)
+    statement = statement_of(facts)
     model, agent_models = trace.model()[0], trace.agent_models()[:, 0]
     classes = prepared.scene.schema.classes
     test = prepared.scene.held_out
@@ -353,9 +364,8 @@ def _result(prepared: Prepared, played: EngineOutput) -> Result:
         passes=float(np.mean([end.passes for end in endings])),
         started=played.started,
         seconds=played.seconds,
-        reserved=played.reserved,
-        spent=[end.spent[0] for end in endings],
         history=figures_by_round(trace, test, classes),
+        facts=facts,
         statement=statement,
     )
 

@@ -5,12 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from ppadmm import checks
-from ppadmm.accounting import ADJACENCIES, Budget
-from ppadmm.algorithms import ALGORITHMS, CALIBRATIONS
-from ppadmm.algorithms.settings import HALF_THE_ROUNDS, MAX_ROUNDS, Speaking
+from ppadmm.accounting import Budget
+from ppadmm.algorithms.method import MethodSpec
 from ppadmm.data import Partition
 from ppadmm.errors import InputError
-from ppadmm.problem import LOSSES, MULTICLASS
 from ppadmm.solvers import SOLVERS
 
 PAPER = {
@@ -27,8 +25,8 @@ PRESETS: dict[str, dict[str, Any]] = {"paper": PAPER}
 
 
 @dataclass(frozen=True)
-class RunSpec:
-    """One training run. `None` means: chosen by the rule in `ppadmm.algorithms.defaults`.
+class RunSpec(MethodSpec):
+    """One training run: a method, and who holds which records. `None` means: chosen by rule.
 
     `epsilons` gives every agent a budget of its own, in place of `epsilon` for all; `records` says
     how many training records each agent holds, in place of an even share. `partition` is spelt
@@ -48,42 +46,20 @@ class RunSpec:
     schema: str | None = None
     agents: int = 5
     graph: str = "erdos-renyi"
-    algorithm: str = "pp"
-    loss: str = "logistic"
-    multiclass: str = "auto"
     epsilon: float = 1.0
     epsilons: tuple[float, ...] | None = None
     records: tuple[int, ...] | None = None
     partition: str = "even"
-    delta: float = 1e-6
-    rounds: int | None = None
-    eta: float | None = None
-    regularisation: float = 0.0
-    beta: float | None = None
-    calibration: str = "proven"
-    adjacency: str = "replace-one"
     solver: str = "auto"
     seed: int | None = None
-    speaking: Speaking = HALF_THE_ROUNDS
     memory: int | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         checks.count("agents", self.agents)
-        checks.one_of("algorithm", self.algorithm, ALGORITHMS)
-        checks.one_of("loss", self.loss, LOSSES)
-        checks.one_of("multiclass", self.multiclass, MULTICLASS)
-        checks.one_of("calibration", self.calibration, CALIBRATIONS)
-        checks.one_of("adjacency", self.adjacency, ADJACENCIES)
         checks.one_of("solver", self.solver, ["auto", *SOLVERS])
         _ = self.budgets
         self._check_partition()
-        if self.beta is not None:
-            checks.probability("beta", self.beta)
-        checks.non_negative("regularisation", self.regularisation)
-        if self.rounds is not None:
-            checks.count("rounds", self.rounds, at_most=MAX_ROUNDS)
-        if self.eta is not None:
-            checks.positive("eta", self.eta)
         if self.memory is not None:
             checks.count("memory", self.memory)
         if self.seed is not None:
@@ -118,11 +94,6 @@ class RunSpec:
     def streamed(self) -> bool:
         """Whether the records are read in pieces, never all at once."""
         return self.memory is not None or Path(self.data).is_dir()
-
-    @property
-    def guaranteed(self) -> bool:
-        """Whether the noise is calibrated so that the budget holds."""
-        return self.calibration == "proven" and self.algorithm != "non-private"
 
     @property
     def budgets(self) -> tuple[Budget, ...]:

@@ -10,12 +10,11 @@ from itertools import chain
 from typing import Any
 
 from ppadmm import canonical
+from ppadmm.algorithms import ALGORITHMS
 from ppadmm.errors import CertificateError
 
 ENDED = "the run ended before its time: "
 """How the warning of a run begins that has no common model."""
-POOLED = "centralised"
-"""Here one agent stands for all: it has everybody's records."""
 SHOWN = 3
 Plain = dict[str, Any]
 Look = Callable[[Plain], Any]
@@ -108,7 +107,9 @@ def _sites(bodies: Sequence[Plain]) -> Iterator[str]:
 
 def _speaks_for_one(body: Plain) -> bool:
     agents, run = body["statement"]["agents"], body["statement"]["run"]
-    return len(agents) == 1 and len(run["edges"]) > 0 and run["algorithm"] != POOLED
+    recipe = ALGORITHMS.get(run["algorithm"])
+    pooled = recipe is not None and recipe.pooled  # one agent stands for all: it has their records
+    return len(agents) == 1 and len(run["edges"]) > 0 and not pooled
 
 
 def _entry(name: str, body: Plain) -> Any:

@@ -16,13 +16,12 @@ from typing import Any
 
 from ppadmm import canonical
 from ppadmm.accounting import recompute
+from ppadmm.algorithms import ALGORITHMS
 from ppadmm.errors import CertificateError
 from ppadmm.statements.claims import SEEDED, UNITS
 
 TOLERANCE = 1e-6
 """Relative difference of the two accountants that is put down to rounding and their searches."""
-ALWAYS_PAID = ("pp", "ipp", "gradient", "one-shot", "centralised")
-"""Algorithms in which an agent with records speaks only in rounds that are paid for."""
 Plain = dict[str, Any]
 
 
@@ -114,10 +113,16 @@ def _require_paid(agent: Plain, algorithm: str) -> None:
     if not agent["records"] or not agent["releases"]:
         return
     paid = max(_by_kind(agent["booked"]).values(), default=0)
-    if paid < (agent["releases"] if algorithm in ALWAYS_PAID else 1):
+    if paid < (agent["releases"] if _always_charged(algorithm) else 1):
         raise CertificateError(
             f"Agent {agent['agent']} spoke {agent['releases']} times and paid for {paid}."
         )
+
+
+def _always_charged(algorithm: str) -> bool:
+    """Whether an agent with records speaks only in rounds that it pays for, as far as is known."""
+    recipe = ALGORITHMS.get(algorithm)
+    return recipe is not None and recipe.always_charged
 
 
 def _by_kind(events: Sequence[Plain]) -> Counter[str]:

@@ -7,7 +7,7 @@ picklable value, so a cell gives the same numbers in any process and in any orde
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,9 @@ from scipy.sparse import issparse
 
 from ppadmm import __version__
 from ppadmm.accounting import Budget, accountant
-from ppadmm.algorithms import Settings, Site, recipe_named
-from ppadmm.algorithms.defaults import Hyperparameters
-from ppadmm.algorithms.settings import HALF_THE_ROUNDS, Speaking
+from ppadmm.algorithms import Settings, Site
+from ppadmm.algorithms.defaults import BETA
+from ppadmm.algorithms.method import MethodSpec, settings_of
 from ppadmm.arrays import Array
 from ppadmm.data import Dataset, Partition
 from ppadmm.data.coded import Coded
@@ -35,8 +35,8 @@ from ppadmm.runs.federation import Federation, build_federation, make_agents
 from ppadmm.statements.claims import finite_or_none, worst
 
 
-@dataclass(frozen=True)
-class Cell:
+@dataclass(frozen=True, kw_only=True)
+class Cell(MethodSpec):
     """One batch of replicates: every ε with every noise seed, on split number `split`.
 
     `data_digest` pins the records (see `fingerprint`); where they lie, `data_dir`, is no part of
@@ -47,21 +47,13 @@ class Cell:
     data_digest: str
     split: int
     seeds: tuple[int, ...]
-    algorithm: str
     epsilons: tuple[float, ...]
     delta: float = 1e-4
     agents: int = 5
     graph: str = "erdos-renyi"
     partition: str = "even"
-    loss: str = "logistic"
-    multiclass: str = "auto"
     label: str | None = None
-    calibration: str = "proven"
-    rounds: int | None = None
-    eta: float | None = None
-    beta: float | None = None
     share: float = 1e-3
-    speaking: Speaking = HALF_THE_ROUNDS
     curve: bool = False
     data_dir: str | None = field(default=None, compare=False)
 
@@ -79,6 +71,10 @@ class Cell:
     def digest(self) -> str:
         """Return the SHA-256 (hex) of the specification."""
         return json_digest(self.specification())
+
+
+Budgeted = tuple[float | None, MethodSpec]
+"""An ε, None without noise, and the method that was chosen for it."""
 
 
 @dataclass(frozen=True)
@@ -144,13 +140,12 @@ def run_cell(cell: Cell) -> tuple[CellResult, ...]:
     scene = build_federation(
         data, cell.agents, cell.graph, loss, cell.split, partition=cell.partition
     )
-    if cell.algorithm == "non-private":
-        plan = _plan(cell, scene, 1.0)
-        return tuple(_batch(cell, scene, [(None, plan)], cell.seeds[:1]))
-    by_rounds: dict[int, list[tuple[float | None, Hyperparameters]]] = {}
+    if cell.recipe.noiseless:
+        return tuple(_batch(cell, scene, [(None, _chosen(cell, scene, 1.0))], cell.seeds[:1]))
+    by_rounds: dict[int | None, list[Budgeted]] = {}
     for epsilon in cell.epsilons:
-        plan = _plan(cell, scene, epsilon)
-        by_rounds.setdefault(plan.rounds, []).append((epsilon, plan))
+        method = _chosen(cell, scene, epsilon)
+        by_rounds.setdefault(method.rounds, []).append((epsilon, method))
     batches = by_rounds.values()
     return tuple(outcome for b in batches for outcome in _batch(cell, scene, b, cell.seeds))
 
@@ -167,35 +162,31 @@ def _dataset(
     return data
 
 
-def _plan(cell: Cell, scene: Federation, epsilon: float) -> Hyperparameters:
-    budgets = [Budget(epsilon, cell.delta)] * scene.graph.size
-    return scene.plan(cell.algorithm, budgets, cell.rounds, cell.eta, cell.beta)
+def _chosen(cell: Cell, scene: Federation, epsilon: float) -> MethodSpec:
+    return scene.chosen(cell, [Budget(epsilon, cell.delta)] * scene.graph.size)
 
 
 def _batch(
-    cell: Cell,
-    scene: Federation,
-    plans: list[tuple[float | None, Hyperparameters]],
-    seeds: Sequence[int],
+    cell: Cell, scene: Federation, methods: list[Budgeted], seeds: Sequence[int]
 ) -> Iterator[CellResult]:
     """Run all (ε, seed) columns at once, then cut the results by ε."""
     sites = scene.sites(cell.algorithm)
-    noise = SeededNoise(tuple(seed for _ in plans for seed in seeds))
-    settings = _settings(cell, plans, len(seeds))
+    noise = SeededNoise(tuple(seed for _ in methods for seed in seeds))
+    settings = _settings(cell, methods, len(seeds))
     agents = make_agents(cell.algorithm, sites, [settings] * len(sites), noise)
     trace = local.run(agents)
     model = trace.model()
     errors = judge(scene.held_out, model, scene.schema.classes, areas=False).error
     losses = _train_losses(scene, model)
     curve = _average_losses(sites, trace) if cell.curve else np.zeros((len(model), 0))
-    for k, (epsilon, plan) in enumerate(plans):
+    for k, (epsilon, _) in enumerate(methods):
         part = slice(k * len(seeds), (k + 1) * len(seeds))
         tallies = [agent.ledgers[part.start].reserved for agent in agents]
         yield CellResult(
             epsilon=epsilon,
             epsilon_proven=finite_or_none(worst(tallies, cell.delta).epsilon),
-            rounds=plan.rounds,
-            eta=plan.eta,
+            rounds=settings.rounds,
+            eta=settings.eta[part.start],
             seeds=tuple(seeds),
             test_error=tuple(errors[part].tolist()),
             train_loss=tuple(losses[part].tolist()),
@@ -204,20 +195,10 @@ def _batch(
         )
 
 
-def _settings(
-    cell: Cell, plans: list[tuple[float | None, Hyperparameters]], seeds: int
-) -> Settings:
-    columns = [pair for pair in plans for _ in range(seeds)]
-    return Settings(
-        rounds=plans[0][1].rounds,
-        eta=tuple(plan.eta for _, plan in columns),
-        regularisation=tuple(plan.regularisation for _, plan in columns),
-        budgets=tuple(Budget(epsilon or 1.0, cell.delta) for epsilon, _ in columns),
-        beta=max(plan.beta for _, plan in plans),
-        share=cell.share,
-        calibration=cell.calibration,
-        speaking=cell.speaking,
-    )
+def _settings(cell: Cell, methods: list[Budgeted], seeds: int) -> Settings:
+    columns = [pair for pair in methods for _ in range(seeds)]
+    budgets = [Budget(epsilon or 1.0, cell.delta) for epsilon, _ in columns]
+    return settings_of([method for _, method in columns], budgets, share=cell.share)
 
 
 def _train_losses(scene: Federation, model: Array) -> Array:
@@ -243,9 +224,6 @@ def deal_seeds(seeds: int, splits: int) -> list[tuple[int, tuple[int, ...]]]:
 
 def check(cell: Cell) -> Cell:
     """Refuse, before anything runs, settings that the cell could not run with."""
-    recipe_named(cell.algorithm)
-    plans: list[tuple[float | None, Hyperparameters]] = [
-        (e, Hyperparameters(1, cell.eta or 1.0)) for e in cell.epsilons
-    ]
-    _settings(cell, plans, 1)
+    some = replace(cell.method, rounds=1, eta=cell.eta or 1.0, beta=cell.beta or BETA)
+    _settings(cell, [(epsilon, some) for epsilon in cell.epsilons], 1)
     return cell

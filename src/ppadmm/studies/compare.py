@@ -14,7 +14,7 @@ import numpy as np
 from ppadmm import checks
 from ppadmm.accounting import Budget
 from ppadmm.algorithms import ALGORITHMS, recipe_named
-from ppadmm.algorithms.settings import HALF_THE_ROUNDS, Speaking
+from ppadmm.algorithms.method import MethodSpec
 from ppadmm.data import Partition
 from ppadmm.datasets import load
 from ppadmm.studies.cell import Cell, CellResult, check, deal_seeds, fingerprint
@@ -25,8 +25,11 @@ SIMULATION = "a comparison is a simulation with known seeds"
 
 
 @dataclass(frozen=True)
-class Grid:
-    """What to compare. `seeds` noise seeds are dealt out over `splits` splits of the records."""
+class Grid(MethodSpec):
+    """What to compare: each of `algorithms` in turn, all else of the method being the same.
+
+    `seeds` noise seeds are dealt out over `splits` splits of the records.
+    """
 
     data: str = "synthetic"
     algorithms: tuple[str, ...] = ("pp", "non-private")
@@ -37,17 +40,11 @@ class Grid:
     agents: int = 5
     partition: str = "even"
     graph: str = "erdos-renyi"
-    loss: str = "logistic"
-    multiclass: str = "auto"
     label: str | None = None
     data_dir: str | None = None
-    calibration: str = "proven"
-    rounds: int | None = None
-    eta: float | None = None
-    beta: float | None = None
-    speaking: Speaking = HALF_THE_ROUNDS
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in self.algorithms:
             recipe_named(name)
         for epsilon in self.epsilons:
@@ -77,21 +74,13 @@ class Grid:
                     data_digest=digest,
                     split=split,
                     seeds=seeds,
-                    algorithm=algorithm,
                     epsilons=self.epsilons,
-                    delta=self.delta,
                     agents=self.agents,
                     graph=self.graph,
                     partition=self.partition,
-                    loss=self.loss,
-                    multiclass=self.multiclass,
                     label=self.label,
-                    calibration=self.calibration,
-                    rounds=self.rounds,
-                    eta=self.eta,
-                    beta=self.beta,
-                    speaking=self.speaking,
                     data_dir=self.data_dir,
+                    **{**vars(self.method), "algorithm": algorithm},
                 )
             )
             for split, seeds in deal_seeds(self.seeds, self.splits)
@@ -135,7 +124,7 @@ def compare(
     done = sweep([cell for cells in splits for cell in cells], folder, jobs, progress, runner)
     rows = []
     for algorithm, cells in by_algorithm.items():
-        epsilons = (None,) if algorithm == "non-private" else dict.fromkeys(grid.epsilons)
+        epsilons = (None,) if recipe_named(algorithm).noiseless else dict.fromkeys(grid.epsilons)
         rows += [_row(algorithm, done.outcomes(cells, epsilon)) for epsilon in epsilons]
     return rows
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ppadmm import checks
+from ppadmm.algorithms import recipe_named
 from ppadmm.algorithms.settings import HALF_THE_ROUNDS, Speaking
 from ppadmm.arrays import Array
 from ppadmm.datasets import NAMES, load
@@ -187,7 +188,7 @@ def points(drawn: Figure, sweep: Sweep) -> list[CurvePoint]:
 
 
 def _epsilons(drawn: Figure, block: Block) -> Sequence[float | None]:
-    if block.algorithm == "non-private":
+    if recipe_named(block.algorithm).noiseless:
         return (None,)
     return SHOWN if drawn.number == 6 else block.cells[0].epsilons
 

@@ -37,10 +37,12 @@ from ppadmm.accounting.calibration import largest_private
 from ppadmm.accounting.gaussian import gdp_ratio
 from ppadmm.algorithms import recipe_named
 from ppadmm.algorithms.base import Algorithm, Reserved
+from ppadmm.algorithms.method import strictest
 from ppadmm.errors import BudgetError, InfeasibleError, InputError, SolverError
 from ppadmm.ledger.run import RunLedger
 from ppadmm.records import HoldsRecords
-from ppadmm.runs.federation import Reservations, strictest
+from ppadmm.runs.facts import tuned_facts
+from ppadmm.runs.federation import Reservations
 from ppadmm.runs.ledger_session import LedgerOptions, LedgerSession
 from ppadmm.runs.run import Prepared, Result, open_data, open_ledger, prepare_opened, run
 from ppadmm.runs.scoring import (
@@ -51,7 +53,7 @@ from ppadmm.runs.scoring import (
     score_charge,
 )
 from ppadmm.runs.specification import RunSpec, Search
-from ppadmm.statements.claims import finite_or_none
+from ppadmm.statements.facts import statement_of
 
 HOW = ("split", "repeat")
 SCORE_SHARE = 0.05
@@ -159,7 +161,7 @@ def tune(
             else:
                 found = _repeat(plan, search, booked)
             entry = None if booked is None else booked.finish()
-        return replace(found, result=replace(found.result, entry=entry))
+        return replace(found, result=found.result.booked(entry))
     finally:
         prepared.scene.close()
 
@@ -271,8 +273,14 @@ def _split(
     best = max(range(len(runs)), key=lambda k: _rank(tried[k]))
     made = np.sum([result.statement.releases for result in results], axis=0) + len(runs)
     chosen = _covered(plan, search, results[best], tuple(made.tolist()))
-    chosen = replace(chosen, spent=_paid(till, results))
-    return Tuned("split", search.each, tuple(tried), chosen)
+    return Tuned("split", search.each, tuple(tried), _spent(chosen, _paid(till, results)))
+
+
+def _spent(result: Result, paid: Sequence[Tally]) -> Result:
+    """Return the result with what every agent booked."""
+    pairs = zip(result.facts.agents, paid, strict=True)
+    agents = tuple(replace(agent, spent=spent) for agent, spent in pairs)
+    return replace(result, facts=replace(result.facts, agents=agents))
 
 
 def _paid(till: SearchLedger, results: Sequence[Result]) -> list[Tally]:
@@ -372,22 +380,6 @@ def _covered(plan: _Plan, search: Search, result: Result, made: tuple[int, ...])
 
     `made` counts the releases and scores of all runs; with `repeat` that number stays hidden.
     """
-    spec = plan.prepared.spec
-    reserved = plan.spent(search.each)
-    bounds = [accountant.epsilon(tally, spec.delta) for tally in reserved]
-    worst = max(bounds, key=lambda bound: bound.epsilon)
-    count = "all these runs" if plan.how == "split" else "the whole search"
-    note = (
-        f"Tuned on the private records over {len(plan.grid)} settings ({plan.how}): ε covers "
-        f"{count} and the scores; each run has ε = {search.each:.4g} of its own."
-    )
-    statement = replace(
-        result.statement,
-        epsilon=finite_or_none(worst.epsilon),
-        epsilons=tuple(finite_or_none(bound.epsilon) for bound in bounds),
-        theorem=worst.theorem,
-        claims=(spec.epsilon,) * len(bounds),
-        releases=made,
-        caveats=(note, *result.statement.caveats),
-    )
-    return replace(result, statement=statement, reserved=reserved, spent=reserved, search=search)
+    reserved, schema = plan.spent(search.each), plan.prepared.scene.schema
+    facts = tuned_facts(result.facts, search, schema, reserved, made)
+    return replace(result, facts=facts, statement=statement_of(facts), search=search)

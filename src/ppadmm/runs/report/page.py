@@ -14,7 +14,7 @@ import jinja2
 from markupsafe import Markup
 
 from ppadmm import __version__
-from ppadmm.algorithms import ALGORITHMS
+from ppadmm.algorithms import ALGORITHMS, title_of
 from ppadmm.errors import InputError
 from ppadmm.runs.report.command import command
 from ppadmm.runs.report.figures import AgentRow, Figures
@@ -32,17 +32,6 @@ from ppadmm.runs.report.svg import (
 from ppadmm.runs.saved import SavedRun, load_run
 from ppadmm.runs.text import NOISES, PHASES_IN_WORDS
 
-NAMES = {
-    "pp": "PP-ADMM",
-    "ipp": "IPP-ADMM",
-    "dvp": "DVP",
-    "m-admm": "M-ADMM",
-    "r-admm": "R-ADMM",
-    "gradient": "Noisy gradient descent",
-    "one-shot": "One-shot averaging",
-    "centralised": "Centralised objective perturbation",
-    "non-private": "ADMM without noise",
-}
 EVENTS = {
     "ObjectivePerturbation": "perturbed local problem",
     "Gaussian": "Gaussian noise on a value",
@@ -111,7 +100,7 @@ def render(run: SavedRun, public: bool = False, live: Any = None) -> str:
         plots=_plots(figures),
         command=_command(figures),
         data=PurePath(figures.spec["data"]).name,
-        name=NAMES.get(figures.result["algorithm"], figures.result["algorithm"]),
+        name=title_of(figures.result["algorithm"]),
         summary=_summary(figures),
         started=_spelt_time(figures.result["started"]),
         guess=best_guess(figures.statement["epsilon"], figures.statement["delta"]),

@@ -1,0 +1,136 @@
+"""How a model is trained: the one value that runs, sweeps, plans and agreements have in common."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from ppadmm import checks
+from ppadmm.accounting.calibration import Budget
+from ppadmm.accounting.sensitivity import ADJACENCIES
+from ppadmm.algorithms import ALGORITHMS, recipe_named
+from ppadmm.algorithms.base import Recipe
+from ppadmm.algorithms.defaults import BETA, Sizes, default_beta
+from ppadmm.algorithms.settings import (
+    CALIBRATIONS,
+    HALF_THE_ROUNDS,
+    MAX_ROUNDS,
+    Settings,
+    Speaking,
+)
+from ppadmm.errors import InputError
+from ppadmm.problem.losses import LOSSES, Loss
+from ppadmm.problem.multiclass import MULTICLASS
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodSpec:
+    """The method of a run. What is `None`, and a regularisation of 0, is chosen by rule (`choose`).
+
+    Run specifications, cells of sweeps, plans and agreements are such values with entries of their
+    own: an option of the method is declared here and nowhere else.
+    """
+
+    algorithm: str = "pp"
+    loss: str = "logistic"
+    multiclass: str = "auto"
+    delta: float = 1e-6
+    rounds: int | None = None
+    eta: float | None = None
+    regularisation: float = 0.0
+    beta: float | None = None
+    calibration: str = "proven"
+    adjacency: str = "replace-one"
+    speaking: Speaking = HALF_THE_ROUNDS
+
+    def __post_init__(self) -> None:
+        checks.one_of("algorithm", self.algorithm, ALGORITHMS)
+        checks.one_of("loss", self.loss, LOSSES)
+        checks.one_of("multiclass", self.multiclass, MULTICLASS)
+        checks.one_of("calibration", self.calibration, CALIBRATIONS)
+        checks.one_of("adjacency", self.adjacency, ADJACENCIES)
+        self._coerce("delta", checks.probability)
+        self._coerce("beta", checks.probability)
+        self._coerce("eta", checks.positive)
+        self._coerce("regularisation", checks.non_negative)
+        if self.rounds is not None:
+            checks.count("rounds", self.rounds, at_most=MAX_ROUNDS)
+
+    def _coerce(self, name: str, check: Any) -> None:
+        """Check a number that may be open, and keep it as one spelling: 1 is 1.0."""
+        if (value := getattr(self, name)) is not None:
+            object.__setattr__(self, name, check(name, value))
+
+    @property
+    def method(self) -> "MethodSpec":
+        """The method alone."""
+        return MethodSpec(**{field.name: getattr(self, field.name) for field in fields(MethodSpec)})
+
+    @property
+    def recipe(self) -> Recipe:
+        """What there is to know of the algorithm."""
+        return recipe_named(self.algorithm)
+
+    @property
+    def guaranteed(self) -> bool:
+        """Whether the noise is calibrated so that the budget holds."""
+        return self.calibration == "proven" and not self.recipe.noiseless
+
+
+PublicSizes = tuple[Sequence[int], int, Sequence[int]]
+"""Every agent's number of records, the features of a record, and every agent's degree."""
+
+
+def choose(
+    method: MethodSpec, sizes: PublicSizes, budgets: Sequence[Budget], loss: Loss
+) -> MethodSpec:
+    """Return the method with nothing left open: chosen from sizes and budgets, all public."""
+    records, features, degrees = sizes
+    recipe = method.recipe
+    if recipe.pooled:
+        public, budgets = Sizes((sum(records),), features, (1,)), [strictest(budgets)]
+    else:
+        held = [i for i, n in enumerate(records) if n]
+        public = Sizes(tuple(records[i] for i in held), features, tuple(degrees[i] for i in held))
+        budgets = [budgets[i] for i in held]
+    found = recipe.defaults(public, budgets, loss, method.rounds, method.eta)
+    found = replace(found, regularisation=method.regularisation or found.regularisation)
+    beta = method.beta
+    if beta is None and not recipe.not_private_because:
+        counted = public.degrees if recipe.listens else (0,) * public.agents
+        beta = default_beta(found, replace(public, degrees=counted), budgets, loss)
+    return replace(
+        method.method,
+        rounds=found.rounds,
+        eta=found.eta,
+        regularisation=found.regularisation,
+        beta=beta or BETA,
+    )
+
+
+def strictest(budgets: Sequence[Budget]) -> Budget:
+    """Return the budget that satisfies everyone whose records are pooled."""
+    return Budget(min(b.epsilon for b in budgets), min(b.delta for b in budgets))
+
+
+def settings_of(
+    methods: Sequence[MethodSpec], budgets: Sequence[Budget], **others: Any
+) -> Settings:
+    """Return what agents run with: a replicate for each chosen method and budget.
+
+    Methods differ in η and λ̂ only; the largest β does for all. `others` are settings that are no
+    part of the method.
+    """
+    first = methods[0]
+    if first.rounds is None or any(m.eta is None or m.beta is None for m in methods):
+        raise InputError("Expected a method with nothing left open; choose rounds, eta and beta.")
+    return Settings(
+        rounds=first.rounds,
+        eta=tuple(m.eta or 0.0 for m in methods),
+        regularisation=tuple(m.regularisation for m in methods),
+        budgets=tuple(budgets),
+        beta=max(m.beta or 0.0 for m in methods),
+        calibration=first.calibration,
+        adjacency=first.adjacency,
+        speaking=first.speaking,
+        **others,
+    )

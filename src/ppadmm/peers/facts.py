@@ -1,0 +1,56 @@
+"""What one site may say about a run over a network: about its own records, and no others."""
+
+from typing import Any
+
+from ppadmm.accounting import Tally
+from ppadmm.peers.site import PublicPart
+from ppadmm.statements.consistency import ENDED
+from ppadmm.statements.facts import AgentFacts, RunFacts
+
+PUBLIC = (
+    "the run agreement, with the number of records and the budget of every party",
+    "the schema: columns, bounds, categories and classes (a person confirmed)",
+    "the size of every party's noise, which follows from the agreement",
+    "when this site spoke: times of messages are not protected",
+)
+
+
+def facts_of(
+    part: PublicPart,
+    reserved: Tally,
+    spent: Tally,
+    releases: int,
+    ended: str = "",
+    started: str = "",
+    entry: dict[str, Any] | None = None,
+) -> RunFacts:
+    """Return the facts of this site's part, under the digest that all signed."""
+    terms = part.agreement
+    own = terms.parties[part.number]
+    agent = AgentFacts(
+        number=part.number,
+        name=own.name,
+        records=part.records,
+        claimed=None if terms.recipe.noiseless else own.epsilon,
+        releases=releases,
+        reserved=reserved,
+        spent=spent,
+    )
+    return RunFacts(
+        method=terms.method,
+        loss=part.loss.name,
+        rounds=terms.rounds or 0,
+        features=part.schema.dimension,
+        parameters=part.parameters,
+        edges=terms.edges,
+        agents=(agent,),
+        schema=terms.schema,
+        settings=terms.digest,
+        public=PUBLIC,
+        started=started,
+        noise_source=part.noise_source,
+        not_private_because=part.not_private_because,
+        warnings=(f"{ENDED}{ended}.",) if ended else (),
+        caveats=(f"This is about the records of {own.name!r} alone.",),
+        booked=entry,
+    )

@@ -1,0 +1,118 @@
+"""A simulated run, or one owner's, as the facts that a statement is made from."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ppadmm.accounting import Tally
+from ppadmm.algorithms.method import strictest
+from ppadmm.data import Schema
+from ppadmm.runs.ledger_session import spec_digest
+from ppadmm.runs.specification import Search
+from ppadmm.statements.facts import AgentFacts, RunFacts, Tuning, noise_source, reasons_against
+
+if TYPE_CHECKING:
+    from ppadmm.runs.run import EngineOutput, Prepared
+
+TRIED = (
+    "{} settings were tried on the records; ε covers all their runs, the scores they were chosen "
+    "by, and the result."
+)
+POOLED = "all, pooled"
+"""What the one agent is called that has everybody's records."""
+
+
+def facts_of(prepared: "Prepared", output: "EngineOutput") -> RunFacts:
+    """Return what is public of a run that is over, and what its agents paid and released."""
+    spec, scene = prepared.spec, prepared.scene
+    return RunFacts(
+        method=prepared.method,
+        loss=scene.loss.name,
+        rounds=output.trace.rounds,
+        features=scene.features,
+        parameters=scene.parameters,
+        edges=scene.graph.edges,
+        agents=_agents(prepared, output),
+        schema=scene.schema.digest(),
+        settings=spec_digest(spec, scene.schema),
+        public=_public(scene.schema.confirmed),
+        started=output.started.isoformat(timespec="seconds"),
+        noise_source=noise_source(spec, spec.seed),
+        not_private_because=tuple(not_private_because(prepared)),
+        caveats=() if scene.dealt.caveat is None else (scene.dealt.caveat,),
+        tuning=Tuning(
+            rounds="rule" if spec.rounds is None else "given",
+            eta="rule" if spec.eta is None else "given",
+            regularisation="given" if spec.regularisation else "rule",
+        ),
+    )
+
+
+def not_private_because(prepared: "Prepared") -> list[str]:
+    """Return why no run of this may be called private; empty if it may."""
+    spec, scene = prepared.spec, prepared.scene
+    reasons = reasons_against(spec, spec.seed, scene.schema.confirmed)
+    if scene.dealt.not_private_because:
+        reasons.append(scene.dealt.not_private_because)
+    return reasons
+
+
+def tuned_facts(
+    facts: RunFacts,
+    search: Search,
+    schema: Schema,
+    reserved: Sequence[Tally],
+    releases: Sequence[int],
+) -> RunFacts:
+    """Return the facts of the best of a search, whose agents reserved and released all of it."""
+    agents = tuple(
+        replace(agent, claimed=search.spec.epsilon, reserved=most, spent=most, releases=made)
+        for agent, most, made in zip(facts.agents, reserved, releases, strict=True)
+    )
+    pairs = zip(("eta", "regularisation"), zip(*search.grid, strict=True), strict=True)
+    chosen = {name: "chosen" for name, tried in pairs if len(set(tried)) > 1}
+    tuning = replace(
+        facts.tuning, **chosen, note=TRIED.format(len(search.grid)), search=search.settings()
+    )
+    count = "all these runs" if search.how == "split" else "the whole search"
+    note = (
+        f"Tuned on the private records over {len(search.grid)} settings ({search.how}): ε covers "
+        f"{count} and the scores; each run has ε = {search.each:.4g} of its own."
+    )
+    return replace(
+        facts,
+        agents=agents,
+        settings=spec_digest(search.spec, schema, search),
+        tuning=tuning,
+        caveats=(note, *facts.caveats),
+    )
+
+
+def _agents(prepared: "Prepared", output: "EngineOutput") -> tuple[AgentFacts, ...]:
+    spec, scene, recipe = prepared.spec, prepared.scene, prepared.spec.recipe
+    names = [POOLED] if recipe.pooled else scene.names
+    records = [sum(scene.records)] if recipe.pooled else scene.records
+    budgets = [strictest(spec.budgets)] if recipe.pooled else spec.budgets
+    return tuple(
+        AgentFacts(
+            number=i,
+            name=names[i],
+            records=records[i],
+            claimed=None if recipe.noiseless else budgets[i].epsilon,
+            releases=int(output.trace.messages[i, 0]),
+            reserved=end.reserved[0],
+            spent=end.spent[0],
+        )
+        for i, end in enumerate(output.endings)
+    )
+
+
+def _public(confirmed: bool) -> tuple[str, ...]:
+    how = "a person confirmed" if confirmed else "inferred from the records, NOT public"
+    return (
+        "the number of records of each agent",
+        f"the schema: columns, bounds, categories and classes ({how})",
+        "the network: who talks to whom",
+        "algorithm, loss, rounds, η, β and the weight of the regulariser",
+        "each agent's budget (ε, δ) and the size of its noise",
+    )

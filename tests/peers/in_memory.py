@@ -1,0 +1,86 @@
+"""Small networks of peers in memory, each in a thread of its own."""
+
+import threading
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from ppadmm.peers.agreement import Agreement, Party
+from ppadmm.peers.outcome import RetrySchedule
+from ppadmm.peers.peer import Peer
+from ppadmm.peers.store import PeerStore
+from ppadmm.problem import make_graph
+from tests.peers.hub import Hub
+from tests.small_problems import make_agents, make_settings
+
+QUICK = RetrySchedule(first=0.02, longest=0.2, grace=1.0, wait=30)
+RECORDS, FEATURES = 60, 5
+
+
+def key_of(i):
+    return Ed25519PrivateKey.from_private_bytes(bytes([i + 1]) * 32)
+
+
+def agreed(graph, **changes):
+    """An agreement that fits `make_settings` and `make_agents`."""
+    settings = make_settings()
+    parties = tuple(
+        Party(f"site {i}", key_of(i).public_key().public_bytes_raw().hex(), RECORDS, 1.0)
+        for i in range(graph.size)
+    )
+    values = {
+        "parties": parties,
+        "edges": graph.edges,
+        "schema": "5e" * 32,
+        "parameters": FEATURES,
+        "rounds": settings.rounds,
+        "eta": settings.eta[0],
+        "delta": settings.budgets[0].delta,
+        "nonce": "test",
+        "regularisation": settings.regularisation[0],
+        "beta": settings.beta,
+        "patience": 30.0,
+    }
+    return Agreement(**{**values, **changes})
+
+
+def graph_of(n=5, kind="ring"):
+    return make_graph(kind, n, 0)
+
+
+def agents_of(agreement, **options):
+    """The agents of an agreement, with seeded noise."""
+    settings = make_settings(rounds=agreement.rounds)
+    options = {"n": RECORDS, "d": FEATURES, **options}
+    return make_agents(agreement.graph, settings, agreement.algorithm, **options)
+
+
+def peer_of(agent, agreement, transport, folder, pace=QUICK, **options):
+    key = key_of(agent.number)
+    store = PeerStore(folder / f"site-{agent.number}")
+    return Peer(agent, agreement, key, agreement.sign(key), transport, store, pace, **options)
+
+
+def run_all(peers):
+    """Run peers side by side; return their outcomes, or the errors that they ended with."""
+    found = [None] * len(peers)
+
+    def run(k):
+        try:
+            found[k] = peers[k].run()
+        except Exception as error:
+            found[k] = error
+
+    threads = [threading.Thread(target=run, args=(k,)) for k in range(len(peers))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads), "a peer never ended"
+    return found
+
+
+def join(agreement, agents, folder, faults=None, hub=None, **options):
+    """Join agents on a hub as peers and run them."""
+    hub = hub or Hub(agreement.edges, cap=1 << 20, faults=faults)
+    peers = [peer_of(a, agreement, hub.end(a.number), folder, **options) for a in agents]
+    return peers, run_all(peers)
