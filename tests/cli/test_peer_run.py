@@ -129,7 +129,7 @@ def test_a_number_that_is_none_spends_nothing(command, tmp_path, words, sentence
 def test_what_nothing_protects_does_not_leave(case, command, tmp_path, monkeypatch):
     terms = {"algorithm": case}
     if "draft" in case:
-        monkeypatch.setattr("sites.SCHEMA", replace(SCHEMA, confirmed=False))
+        monkeypatch.setattr("tests.peers.sites.SCHEMA", replace(SCHEMA, confirmed=False))
         terms = {}
     sites = make_sites(tmp_path, n=2, graph="complete", **terms)
     done = command("peer", "run", sites.files[0], "--wait", 0.5)

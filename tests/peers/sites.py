@@ -144,7 +144,8 @@ def make_sites(
             ledger.grant("records", Budget(2.0, 1e-4))
     values = {"eta": 0.1, "regularisation": 0.05, "delta": 1e-4, "patience": 60.0, **terms}
     agreement = Agreement(
-        tuple(parties), network.edges, SCHEMA.digest(), SCHEMA.dimension,
+        parties=tuple(parties), edges=network.edges, schema=SCHEMA.digest(),
+        parameters=SCHEMA.dimension,
         rounds=rounds, nonce=datetime.now(UTC).isoformat(), **values,
     )  # fmt: skip
     sites = Sites(folder, n)
