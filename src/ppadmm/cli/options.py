@@ -1,7 +1,8 @@
 """The options that several commands share, each declared once.
 
-Where an option means the same everywhere it is a type. Where each command has to say what it means
-there, it is a function that takes those words and knows the rest.
+Where an option means the same everywhere it is a type. `Open…` is the same option where no default
+is set, as a preset may fill it in: then the help says in brackets what is taken. Where each command
+has to say what an option means there, it is a function that takes those words and knows the rest.
 """
 
 from pathlib import Path
@@ -10,6 +11,12 @@ from typing import Annotated, Any
 import typer
 
 from ppadmm.cli import names
+
+
+def _said(text: str, usual: str) -> str:
+    """Return a help text; `usual` is what is taken where the option is left open."""
+    return f"{text} [{usual}]." if usual else f"{text}."
+
 
 # What all commands have
 
@@ -38,77 +45,90 @@ DataDir = Annotated[
     str | None,
     typer.Option(metavar="DIR", help="Folder of the named data sets [$PPADMM_DATA]."),
 ]
-Agents = Annotated[int | None, typer.Option(metavar="N", help="Agents that share the records [5].")]
-Partition = Annotated[
-    str | None,
-    typer.Option(
-        metavar="HOW",
-        help="Who holds which record: even, column:NAME (an agent for each value of a "
-        "column), files (an agent for each file of a folder), or dirichlet:ALPHA (skewed "
-        "labels, a simulation, NOT private) [even].",
-    ),
-]
+
+
+def agents(usual: str = "") -> Any:
+    """Say how many agents there are."""
+    text = _said("Agents that share the records", usual)
+    return typer.Option("--agents", metavar="N", help=text)
+
+
+def partition(usual: str = "") -> Any:
+    """Say who holds which record."""
+    text = (
+        "Who holds which record: even, column:NAME (an agent for each value of a column), files "
+        "(an agent for each file of a folder), or dirichlet:ALPHA (skewed labels, a simulation, "
+        "NOT private)"
+    )
+    return typer.Option("--partition", metavar="HOW", help=_said(text, usual))
 
 
 def graph(usual: str = "") -> Any:
-    """Say who talks to whom; `usual` where the default is not shown otherwise."""
-    return typer.Option(
-        "--graph",
-        metavar="KIND",
-        autocompletion=names.completed("{graphs}"),
-        help="Who talks to whom: {graphs}, or a file with one edge 'i j' per line, agents from 0"
-        + (f" [{usual}]." if usual else "."),
-    )
+    """Say who talks to whom."""
+    text = "Who talks to whom: {graphs}, or a file with one edge 'i j' per line, agents from 0"
+    complete = names.completed("{graphs}")
+    return typer.Option("--graph", metavar="KIND", autocompletion=complete, help=_said(text, usual))
 
 
-Graph = Annotated[str | None, graph("erdos-renyi")]
-RandomGraph = Annotated[str, graph()]
+Agents = Annotated[int, agents()]
+OpenAgents = Annotated[int | None, agents("5")]
+Partition = Annotated[str, partition()]
+OpenPartition = Annotated[str | None, partition("even")]
+Graph = Annotated[str, graph()]
+OpenGraph = Annotated[str | None, graph("erdos-renyi")]
 
 # The method
 
 
-def algorithm(text: str, listed: str = "{algorithms}") -> Any:
+def algorithm(usual: str = "", listed: str = "{algorithms}") -> Any:
     """Say which algorithm; `listed` are those that the command takes."""
     return typer.Option(
-        "--algorithm", metavar="NAME", autocompletion=names.completed(listed), help=text
+        "--algorithm",
+        metavar="NAME",
+        autocompletion=names.completed(listed),
+        help=_said(listed, usual),
     )
 
 
-Algorithm = Annotated[str | None, algorithm("{algorithms} [pp].")]
-Loss = Annotated[
-    str | None,
-    typer.Option(
+def loss(usual: str = "") -> Any:
+    """Say which loss."""
+    return typer.Option(
+        "--loss",
         metavar="NAME",
         autocompletion=names.completed("logistic, huber-hinge"),
-        help="logistic or huber-hinge [logistic].",
-    ),
-]
-Multiclass = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Three or more classes: multinomial (logistic only) or one-vs-rest [auto].",
-    ),
-]
-Calibration = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="proven, or paper (a claim, NOT private) [proven]."),
-]
+        help=_said("logistic or huber-hinge", usual),
+    )
+
+
+def multiclass(usual: str = "") -> Any:
+    """Say what becomes of three or more classes."""
+    text = "Three or more classes: multinomial (logistic only) or one-vs-rest"
+    return typer.Option("--multiclass", metavar="NAME", help=_said(text, usual))
+
+
+def calibration(usual: str = "") -> Any:
+    """Say how noise is calibrated."""
+    text = "proven, or paper (a claim, NOT private)"
+    return typer.Option("--calibration", metavar="NAME", help=_said(text, usual))
+
+
+def regularisation(usual: str = "") -> Any:
+    """Say the weight of the regulariser."""
+    return typer.Option("--regularisation", metavar="λ", help=_said("Weight of ½‖θ‖²", usual))
 
 
 def rounds(usual: str) -> Any:
     """Say how many rounds; `usual` is how they are chosen otherwise."""
-    return typer.Option("--rounds", metavar="T", help=f"Rounds [{usual}].")
+    return typer.Option("--rounds", metavar="T", help=_said("Rounds", usual))
 
 
 def eta(usual: str) -> Any:
     """Say the penalty; `usual` is how it is chosen otherwise."""
-    return typer.Option("--eta", metavar="η", help=f"Penalty of ADMM [{usual}].")
+    return typer.Option("--eta", metavar="η", help=_said("Penalty of ADMM", usual))
 
 
 Rounds = Annotated[int | None, rounds("chosen from public sizes")]
 Eta = Annotated[float | None, eta("chosen from public sizes")]
-Regularisation = Annotated[float | None, typer.Option(metavar="λ", help="Weight of ½‖θ‖² [0].")]
 
 
 def beta(usual: str = "") -> Any:
@@ -119,6 +139,16 @@ def beta(usual: str = "") -> Any:
 
 
 Beta = Annotated[float | None, beta(" [1e-8], or more where rounding needs it")]
+Algorithm = Annotated[str, algorithm()]
+OpenAlgorithm = Annotated[str | None, algorithm("pp")]
+Loss = Annotated[str, loss()]
+OpenLoss = Annotated[str | None, loss("logistic")]
+Multiclass = Annotated[str, multiclass()]
+OpenMulticlass = Annotated[str | None, multiclass("auto")]
+Calibration = Annotated[str, calibration()]
+OpenCalibration = Annotated[str | None, calibration("proven")]
+Regularisation = Annotated[float, regularisation()]
+OpenRegularisation = Annotated[float | None, regularisation("0")]
 
 
 def seed(text: str = "Simulate: repeatable numbers, NOT private.") -> Any:
@@ -159,7 +189,8 @@ def adjacency(text: str) -> Any:
     )
 
 
-Adjacency = Annotated[str | None, adjacency("replace-one or zero-out [replace-one].")]
+Adjacency = Annotated[str, adjacency("replace-one or zero-out.")]
+OpenAdjacency = Annotated[str | None, adjacency("replace-one or zero-out [replace-one].")]
 
 # The ledger
 

@@ -50,16 +50,14 @@ def agree(
         list[Path], typer.Argument(metavar="CARD…", help="What every site sent (peer card).")
     ],
     out: Annotated[Path, options.out("FILE", "New file.")] = Path("agreement.json"),
-    graph: Annotated[str, options.graph()] = "ring",
-    algorithm: Annotated[
-        str | None, options.algorithm("{peer_algorithms} [pp].", listed="{peer_algorithms}")
-    ] = None,
-    loss: options.Loss = None,
-    multiclass: options.Multiclass = None,
+    graph: options.Graph = "ring",
+    algorithm: Annotated[str, options.algorithm(listed="{peer_algorithms}")] = "pp",
+    loss: options.Loss = "logistic",
+    multiclass: options.Multiclass = "auto",
     delta: options.Delta = 1e-6,
     rounds: options.Rounds = None,
     eta: options.Eta = None,
-    regularisation: options.Regularisation = None,
+    regularisation: options.Regularisation = 0.0,
     patience: Annotated[
         float,
         typer.Option(metavar="S", help="Seconds to wait for a silent neighbour in the run."),
@@ -74,16 +72,18 @@ def agree(
 
     Example: ppadmm peer agree *.card.json --graph ring
     """
+    from ppadmm.algorithms.method import MethodSpec
     from ppadmm.peers.agreeing import agreement_text, draft_agreement
     from ppadmm.peers.agreement_file import Card, save_agreement
     from ppadmm.peers.enrolling import require_absent
 
     require_absent(out)
-    terms = draft_agreement(
-        [Card.load(path) for path in cards], graph, algorithm=algorithm, loss=loss,
-        multiclass=multiclass, delta=delta, rounds=rounds, eta=eta, regularisation=regularisation,
-        patience=patience, pace=pace,
+    method = MethodSpec(
+        algorithm=algorithm, loss=loss, multiclass=multiclass, delta=delta, rounds=rounds, eta=eta,
+        regularisation=regularisation,
     )  # fmt: skip
+    offered = [Card.load(path) for path in cards]
+    terms = draft_agreement(offered, graph, method, patience=patience, pace=pace)
     save_agreement(terms, out)
     if as_json:
         show({"file": str(out), "digest": terms.digest, "agreement": asdict(terms)})

@@ -76,7 +76,8 @@ def run(
     require_new(folder)
     port = site.peer.status if status is None else status
     tell = None if as_json else partial(typer.echo, err=True)
-    watching = Watching(port, log, tell, screen=not as_json and sys.stderr.isatty())
+    screen = not as_json and sys.stderr.isatty()
+    watching = Watching(port, log, tell, screen, refusals=True)
     _end_as_by_hand()
     with interruptible("start it again to go on; what was paid for is not paid for again"):
         result = run_site(site, watching, wait)

@@ -22,8 +22,8 @@ def plan(
         int | None,
         typer.Option(metavar="d", help="Features, the intercept included [the public records']."),
     ] = None,
-    agents: options.Agents = None,
-    graph: options.Graph = None,
+    agents: options.OpenAgents = None,
+    graph: options.Graph = "erdos-renyi",
     epsilon: Annotated[float, options.epsilon("Budget of the run.")] = 1.0,
     delta: options.Delta = 1e-6,
     error: Annotated[
@@ -33,11 +33,9 @@ def plan(
     epsilons: Annotated[
         str | None, options.epsilons("Budgets of the curve [1/8 to 4 times ε].")
     ] = None,
-    algorithm: Annotated[
-        str | None, options.algorithm("{planned} [pp].", listed="{planned}")
-    ] = None,
+    algorithm: Annotated[str, options.algorithm(listed="{planned}")] = "pp",
     classes: Annotated[int | None, typer.Option(metavar="K", help="Classes [2].")] = None,
-    loss: options.Loss = None,
+    loss: options.Loss = "logistic",
     nonprivate_error: Annotated[
         float | None,
         typer.Option(metavar="e", help="Test error of a model without privacy on similar data."),
@@ -65,7 +63,7 @@ def plan(
         str | None, typer.Option(metavar="NAME", help="Label column of the public records.")
     ] = None,
     data_dir: options.DataDir = None,
-    adjacency: options.Adjacency = None,
+    adjacency: options.Adjacency = "replace-one",
     rounds: options.Rounds = None,
     eta: options.Eta = None,
     beta: options.Beta = None,

@@ -20,21 +20,21 @@ def samples(
         int, typer.Option(metavar="d", help="Features, the intercept included.")
     ] = 42,
     agents: Annotated[int, typer.Option(metavar="N", help="Number of agents.")] = 5,
-    graph: options.RandomGraph = "erdos-renyi",
+    graph: options.Graph = "erdos-renyi",
     norm: Annotated[
         float, typer.Option(metavar="R", help="Norm of the classifier to compare with.")
     ] = 10.0,
     confidence: Annotated[
         float, typer.Option(metavar="p", help="Probability with which the bound holds.")
     ] = 0.95,
-    loss: options.Loss = None,
+    loss: options.Loss = "logistic",
     rounds: Annotated[int | None, options.rounds("enough for a tenth of the error")] = None,
     eta: Annotated[float | None, options.eta("the one with the least bound")] = None,
     regularisation: Annotated[
         float | None, typer.Option(metavar="λ̂", help="Regulariser [the one with the least bound].")
     ] = None,
     beta: Annotated[float, options.beta()] = 1e-8,
-    adjacency: options.Adjacency = None,
+    adjacency: options.Adjacency = "replace-one",
     epsilons: Annotated[
         str, options.epsilons("Budgets of the table, comma-separated.")
     ] = "0.25,0.5,1,2,4",
@@ -42,7 +42,8 @@ def samples(
 ) -> None:
     """Say how many records per agent are enough, without privacy and with it: a worst-case bound.
 
-    No data are read. docs/sample-size.md has the theorems, their proofs and how loose they are.
+    No data are read, and a random network is drawn once. docs/sample-size.md has the theorems,
+    their proofs and how loose they are.
 
     Example: ppadmm samples --error 0.1 --epsilon 1 --features 42 --agents 5
     """

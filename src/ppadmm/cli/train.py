@@ -40,8 +40,8 @@ def train(
     label: options.Label = None,
     schema: options.Schema = None,
     data_dir: options.DataDir = None,
-    agents: options.Agents = None,
-    partition: options.Partition = None,
+    agents: options.OpenAgents = None,
+    partition: options.OpenPartition = None,
     memory: Annotated[
         str | None,
         typer.Option(
@@ -50,10 +50,10 @@ def train(
             "[512MB].",
         ),
     ] = None,
-    graph: options.Graph = None,
-    algorithm: options.Algorithm = None,
-    loss: options.Loss = None,
-    multiclass: options.Multiclass = None,
+    graph: options.OpenGraph = None,
+    algorithm: options.OpenAlgorithm = None,
+    loss: options.OpenLoss = None,
+    multiclass: options.OpenMulticlass = None,
     epsilon: Annotated[
         float | None, options.epsilon("Privacy budget of every agent, all rounds together [1].")
     ] = None,
@@ -72,10 +72,10 @@ def train(
     ] = None,
     rounds: options.Rounds = None,
     eta: options.Eta = None,
-    regularisation: options.Regularisation = None,
+    regularisation: options.OpenRegularisation = None,
     beta: options.Beta = None,
-    calibration: options.Calibration = None,
-    adjacency: options.Adjacency = None,
+    calibration: options.OpenCalibration = None,
+    adjacency: options.OpenAdjacency = None,
     solver: Annotated[
         str | None,
         typer.Option(

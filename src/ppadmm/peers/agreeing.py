@@ -2,9 +2,7 @@
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 from ppadmm.accounting import Budget
 from ppadmm.algorithms.method import MethodSpec, choose
@@ -16,9 +14,6 @@ from ppadmm.peers.settings import PeerFile
 from ppadmm.peers.site import Participant
 from ppadmm.problem import graph_from, loss_for
 from ppadmm.statements.keys import read_key
-
-OPEN = (*(field.name for field in fields(MethodSpec)), "patience", "pace")
-"""What may be said of a draft; what is not is as in `MethodSpec` and `Agreement`."""
 
 
 def make_card(peer: PeerFile, epsilon: float) -> Card:
@@ -43,10 +38,15 @@ def make_card(peer: PeerFile, epsilon: float) -> Card:
     return Card(peer.agent, party, schema.digest(), schema.dimension, schema.classes)
 
 
-def draft_agreement(cards: Sequence[Card], graph: str = "ring", **terms: Any) -> Agreement:
+def draft_agreement(
+    cards: Sequence[Card],
+    graph: str = "ring",
+    method: MethodSpec | None = None,
+    *,
+    patience: float = 600.0,
+    pace: float = 0.0,
+) -> Agreement:
     """Draft the terms of a run from the cards of all sites.
-
-    What is left open is chosen from public sizes, by the same rule as `ppadmm train`.
 
     Parameters
     ----------
@@ -54,9 +54,13 @@ def draft_agreement(cards: Sequence[Card], graph: str = "ring", **terms: Any) ->
         One of each site, in any order.
     graph : str
         Who talks to whom: a kind such as `"ring"` or `"complete"`, or a file of edges.
-    **terms
-        Options of the method (`MethodSpec`), `patience` and `pace`, as in `Agreement`; None is the
-        same as leaving one out.
+    method : MethodSpec, optional
+        How to train. What it leaves open is chosen from public sizes, by the same rule as in
+        `ppadmm train`.
+    patience : float
+        Seconds to wait for a silent neighbour in the run.
+    pace : float
+        Send so many seconds after all neighbours have; 0 is at once.
 
     Returns
     -------
@@ -68,13 +72,7 @@ def draft_agreement(cards: Sequence[Card], graph: str = "ring", **terms: Any) ->
     InputError
         If a site is missing, two sites have other schemas, or the algorithm pools all records.
     """
-    if unknown := sorted(set(terms) - set(OPEN)):
-        raise InputError(
-            f"An agreement has no entry {unknown[0]!r}; choose from {', '.join(OPEN)}."
-        )
-    order, given = _in_order(cards), {k: v for k, v in terms.items() if v is not None}
-    waits = {name: given.pop(name) for name in ("patience", "pace") if name in given}
-    method = MethodSpec(**given)
+    order, method = _in_order(cards), method or MethodSpec()
     if method.recipe.pooled:
         raise InputError(f"{method.algorithm!r} pools all records; peers keep theirs.")
     parties, network = tuple(each.party for each in order), graph_from(graph, len(order), 0)
@@ -87,8 +85,9 @@ def draft_agreement(cards: Sequence[Card], graph: str = "ring", **terms: Any) ->
         schema=order[0].schema,
         parameters=order[0].features * loss.outputs,
         nonce=secrets.token_hex(8),
+        patience=patience,
+        pace=pace,
         **vars(choose(method, sizes, budgets, loss)),
-        **waits,
     )
 
 

@@ -41,17 +41,22 @@ class Watching:
     port : int, optional
         Of a status page with figures for Prometheus, on 127.0.0.1 alone; 0 takes a free one.
     log : Path, optional
-        The log, one JSON object a line; by default `log.jsonl` among the run's state.
+        The log, one JSON object a line; by default `log.jsonl` among the run's state. Of several
+        runs in one process each log has the lines of all.
     tell : callable, optional
-        Gets a line at the start, for a person; with `screen` too, one that is not private.
+        Gets lines for a person: why the run is not private, and that it waits for the others.
     screen : bool
-        Draw a live view on standard error, which must be a terminal.
+        Draw a live view on standard error, which must be a terminal, in place of the second line.
+    refusals : bool
+        Log links that were refused. Zenoh tells them on standard output alone, which is taken from
+        the whole process meanwhile: for one run in a process that prints nothing else.
     """
 
     port: int | None = None
     log: Path | None = None
     tell: Tell | None = None
     screen: bool = False
+    refusals: bool = False
 
 
 def run_site(
@@ -88,7 +93,8 @@ def run_site(
     pace = RetrySchedule() if wait is None else RetrySchedule(wait=wait)
     with ExitStack() as stack:
         stack.enter_context(logged(how.log or site.settings.state / "log.jsonl"))
-        stack.enter_context(ZenohLog())
+        if how.refusals:
+            stack.enter_context(ZenohLog())
         watch = PeerDisplay(stack, site, how)
         return take_part(site.settings, transport, pace, EventLog(), watch)
 
