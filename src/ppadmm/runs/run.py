@@ -122,16 +122,12 @@ class Result:
         How often an agent read all its records, on average.
     started, seconds
         When the run began, and how long it took.
-    reserved, spent : list of Tally
-        What each agent's ledger set aside, and what it booked.
     history : dict
         Test figures by round.
     facts : RunFacts
         What is public, and what every agent paid and released: the statement follows from it.
     statement : Statement
         The verdict with its reasons; `print(result.statement)` shows it.
-    entry : dict or None
-        The run's place in the data owner's ledger.
     ledger_file : str or None
         Where that ledger lies.
     search : Search or None
