@@ -31,6 +31,7 @@ BASE = (
     "typer", "rich",
 )  # fmt: skip
 EXTRAS = {
+    "docs": ("furo", "building the documentation"),
     "fast": ("numba", "compiled gradients: training in less time"),
     "figures": ("matplotlib", "ppadmm reproduce: the paper's figures"),
     "mlflow": ("mlflow-skinny", "tracking runs with MLflow"),

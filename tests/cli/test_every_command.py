@@ -163,7 +163,7 @@ class TestErrors:
         outcome = command("key", "new", "a/b")
         assert outcome.code == 2
         assert outcome.err == (
-            "Error: Cannot use 'a/b': Not a directory; name another or mend its permissions.\n"
+            "Error: Cannot use 'a': File exists; name another or mend its permissions.\n"
         )
 
     def test_output_that_cannot_be_written_is_no_file_called_none(self, command, monkeypatch):

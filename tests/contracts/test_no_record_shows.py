@@ -34,6 +34,7 @@ from ppadmm.ledger.sketch import Places, Sketch
 from ppadmm.noise import SecureNoise
 from ppadmm.peers.agreement import Agreement
 from ppadmm.peers.agreement import Party as Member
+from ppadmm.peers.loading import LoadedSite
 from ppadmm.peers.outcome import RetrySchedule
 from ppadmm.peers.site import Participant, SiteRecords
 from ppadmm.peers.taking_part import SiteSettings, take_part
@@ -345,7 +346,8 @@ def peers(folder):
     for thread in threads:
         thread.join(60)
     assert len(found) == len(shown) == 3
-    return found, [*settings, *shown, *(peer.view() for peer in shown)]
+    loaded = LoadedSite(peer=None, settings=settings[0])
+    return found, [*settings, loaded, *shown, *(peer.view() for peer in shown)]
 
 
 # -- what is asked of them -----------------------------------------------------------------------
