@@ -5,7 +5,7 @@ import subprocess
 import sys
 from xml.etree import ElementTree
 
-from blocks import ROOT, spans
+from tests.docs.blocks import ROOT, spans
 
 PAGE = "docs/architecture.md"
 SOURCE = ROOT / "src/ppadmm"

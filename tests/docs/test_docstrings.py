@@ -64,7 +64,9 @@ def test_every_parameter_is_named(name):
     value = found(name)
     for title in SECTIONS[name]:
         lines = section(value.__doc__, title)
-        if title == "Parameters" or (title == "Attributes" and is_dataclass(value)):
+        if title == "Parameters" or (
+            title == "Attributes" and is_dataclass(value) and "Parameters" not in SECTIONS[name]
+        ):
             assert documented(lines) == wanted(value)
 
 

@@ -3,7 +3,8 @@
 import re
 
 import pytest
-from blocks import PAGES, ROOT, tokens
+
+from tests.docs.blocks import PAGES, ROOT, tokens
 
 MOST = 120
 FILES = (*PAGES, "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
@@ -37,6 +38,6 @@ def test_lines_of_prose_are_short(page):
 
 def test_a_long_line_is_seen(tmp_path, monkeypatch):
     (tmp_path / "x.md").write_text(f"# {'t ' * 80}\n\n{'word ' * 30}\n\n    {'code ' * 30}\n")
-    monkeypatch.setattr("blocks.ROOT", tmp_path)
+    monkeypatch.setattr("tests.docs.blocks.ROOT", tmp_path)
     monkeypatch.setitem(globals(), "ROOT", tmp_path)
     assert [line for line, _ in long_lines("x.md")] == [3]

@@ -2,9 +2,8 @@
 
 import re
 
-from blocks import ROOT
-
 from ppadmm import __version__
+from tests.docs.blocks import ROOT
 
 HEADINGS = re.findall(
     r"^## (.+) \((.+)\)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE

@@ -61,7 +61,7 @@ def test_what_is_left_open_is_chosen_from_public_sizes(sites):
 
 def test_a_card_has_no_record_in_it(sites):
     card = make_card(sites[0], 2.0)
-    assert set(card.to_dict()) == {"agent", "party", "schema", "features", "classes"}
+    assert set(card.to_dict()) == {*("format", "agent", "party", "schema", "features", "classes")}
     assert set(card.to_dict()["party"]) == {"name", "key", "records", "epsilon", "endpoint"}
 
 

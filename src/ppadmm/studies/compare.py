@@ -40,8 +40,12 @@ class Grid(MethodSpec):
         Total budgets, at one δ.
     seeds, splits : int
         How often noise is drawn, and over how many splits into agents and test records.
-    agents, partition, graph
-        As in `ppadmm.RunSpec`, and so are all options of the method but `algorithm`.
+    agents, partition, graph, loss, multiclass, calibration, adjacency, rounds, eta, beta
+        As in `ppadmm.RunSpec`.
+    regularisation, speaking
+        As in `ppadmm.RunSpec`.
+    algorithm : str
+        Each of `algorithms` in turn; what is given here does not count.
     """
 
     data: str = "synthetic"
