@@ -198,9 +198,9 @@ CLAIMS = (
         "::test_what_is_stated_is_what_was_reserved_however_little_was_spent",
         (
             Change(
-                "runs/run.py",
-                "        return [end.reserved[0] for end in self.endings]\n",
-                "        return [end.spent[0] for end in self.endings]\n",
+                "runs/facts.py",
+                "            reserved=end.reserved[0],\n",
+                "            reserved=end.spent[0],\n",
             ),
         ),
     ),
