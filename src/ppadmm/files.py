@@ -54,7 +54,8 @@ def write_new(path: Path, content: bytes, mode: int = PUBLIC) -> None:
 
 def write_private(path: Path, content: bytes) -> None:
     """Write a new secret that only its owner can read, into a folder that is made if need be."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.parent.exists():  # where a file is in the way, the system names it better
+        path.parent.mkdir(parents=True, exist_ok=True)
     write_new(path, content, PRIVATE)
 
 

@@ -162,9 +162,7 @@ class TestErrors:
         Path("a").write_text("")
         outcome = command("key", "new", "a/b")
         assert outcome.code == 2
-        assert outcome.err == (
-            "Error: Cannot use 'a': File exists; name another or mend its permissions.\n"
-        )
+        assert outcome.err == "Error: Cannot write 'a/b': Not a directory; choose another place.\n"
 
     def test_output_that_cannot_be_written_is_no_file_called_none(self, command, monkeypatch):
         def full(_):
