@@ -53,18 +53,18 @@ def gaussian_classes(K, d, n, seed):
     return Dataset("gaussian", *schema.encode(table), schema, n - 5000)
 
 
-def errors(scene, algorithm, epsilon, delta, multiple=1.0, seeds=SEEDS):
+def errors(federation, algorithm, epsilon, delta, multiple=1.0, seeds=SEEDS):
     """Test errors of one cell over noise seeds, and the η in use."""
-    budgets = [Budget(epsilon, delta)] * scene.graph.size
-    plan = scene.chosen(MethodSpec(algorithm=algorithm), budgets)
+    budgets = [Budget(epsilon, delta)] * federation.graph.size
+    plan = federation.chosen(MethodSpec(algorithm=algorithm), budgets)
     R, eta = len(seeds), plan.eta * multiple
     settings = Settings(
         plan.rounds, (eta,) * R, (plan.regularisation,) * R, (budgets[0],) * R, beta=1e-8
     )
-    sites = scene.sites(algorithm)
+    sites = federation.sites(algorithm)
     agents = make_agents(algorithm, sites, [settings] * len(sites), SeededNoise(tuple(seeds)))
     model = local.run(agents).model()
-    return evaluate(*scene.test, model, scene.schema.classes).error
+    return evaluate(*federation.test, model, federation.schema.classes).error
 
 
 def rule(loss, settings):
@@ -74,12 +74,12 @@ def rule(loss, settings):
     print("|---" * (4 + len(MULTIPLES)) + "|")
     for K, d, n in settings:
         data = gaussian_classes(K, d, 5 * n + 5000, 0)
-        scene = build_federation(data, 5, "erdos-renyi", loss_for(loss, K), 0)
+        federation = build_federation(data, 5, "erdos-renyi", loss_for(loss, K), 0)
         for epsilon in (0.5, 1.0, 4.0):
             cells = {}
             for m in MULTIPLES:
                 try:
-                    found = errors(scene, "pp", epsilon, 1e-6, m, range(3))
+                    found = errors(federation, "pp", epsilon, 1e-6, m, range(3))
                     cells[m] = float(np.mean(found))
                 except InfeasibleError:
                     cells[m] = None
@@ -95,7 +95,7 @@ SETTINGS = ((3, 20, 2000), (5, 50, 1000), (10, 20, 2000), (10, 20, 400))
 
 def digit_table():
     data, rows = digits(), []
-    scenes = {
+    federations = {
         how: [
             build_federation(data, 5, "erdos-renyi", loss_for("logistic", 10, how), k)
             for k in SPLITS
@@ -104,7 +104,7 @@ def digit_table():
     }
     print("| algorithm | loss | ε = 1 | ε = 10 | ε = ∞ |\n|---|---|---|---|---|")
     for algorithm in ("pp", "ipp"):
-        for how, parts in scenes.items():
+        for how, parts in federations.items():
             cells = []
             for epsilon in (1.0, 10.0):
                 found = np.concatenate([errors(s, algorithm, epsilon, 1e-4) for s in parts])
@@ -114,10 +114,10 @@ def digit_table():
             spelt = [f"{c.mean():.3f} ± {c.std():.3f}" for c in cells]
             rows.append({"algorithm": algorithm, "loss": how, "accuracy": [list(c) for c in cells]})
             print(f"| {algorithm} | {how} | " + " | ".join(spelt) + " |", flush=True)
-    pooled = [s.pooled() for s in scenes["multinomial"]]
+    pooled = [s.pooled() for s in federations["multinomial"]]
     reference = [
         LogisticRegression(C=100, max_iter=5000).fit(p.X, p.y).score(*s.test)
-        for p, s in zip(pooled, scenes["multinomial"], strict=True)
+        for p, s in zip(pooled, federations["multinomial"], strict=True)
     ]
     print(f"\nscikit-learn on the pooled records: {np.mean(reference):.3f}")
     return rows

@@ -130,7 +130,7 @@ def work(plan):
     terms, i = agreement_of(plan["d"]), plan["agent"]
     credentials = Credentials(*map(Path, plan["credentials"])) if plan["credentials"] else None
     near = terms.graph.neighbours(i)
-    seat = LinkSettings(
+    link = LinkSettings(
         bytes(16), i, {j: f"agent-{j}" for j in near}, credentials,
         max(message_length(plan["d"]), control.LONGEST), tuple(plan["listen"]),
         tuple(plan["connect"]),
@@ -145,7 +145,7 @@ def work(plan):
 
     agent, key = agent_of(terms, i, ledger), key_of(i)
     peer = Peer(
-        agent, terms, key, terms.sign(key), ZenohTransport(seat), PeerStore(folder), tell=tell
+        agent, terms, key, terms.sign(key), ZenohTransport(link), PeerStore(folder), tell=tell
     )
     outcome = peer.run()
     if outcome.reason:

@@ -58,7 +58,7 @@ def peer(python, name, file, repeats):
 
 def measure(data, data_dir, repeats, envs):
     prepared = prepare(RunSpec(data=data, data_dir=data_dir, **SETTINGS))
-    pooled, (test_X, test_y) = prepared.scene.pooled(), prepared.scene.test
+    pooled, (test_X, test_y) = prepared.federation.pooled(), prepared.federation.test
     X, y = np.asarray(dense(pooled.X)), pooled.y
     test_X = np.asarray(dense(test_X))
     found = {name: {"seconds": [], "errors": []} for name in ("ppadmm", "lbfgs", "newton-cholesky")}

@@ -85,7 +85,7 @@ def run_case(case):
     started = time.process_time()
     result = _result(prepared, played)
     judged = time.process_time() - started
-    prepared.scene.close()
+    prepared.federation.close()
     figures = result.to_dict()
     passes = figures["passes"]
     return {

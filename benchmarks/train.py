@@ -59,7 +59,7 @@ def fit_ppadmm(prepared):
     calibrate.cache_clear()
     accountant.epsilon.cache_clear()
     spec, noise = prepared.spec, SeededNoise((prepared.spec.seed,))
-    sites = prepared.scene.sites(spec.algorithm)
+    sites = prepared.federation.sites(spec.algorithm)
     agents = make_agents(
         spec.algorithm, sites, [prepared.settings] * len(sites), noise, capped=True
     )
@@ -85,7 +85,7 @@ def measure(data, data_dir, repeats):
     """Time both on one data set, in turn."""
     spec = RunSpec(data=data, data_dir=data_dir, **SETTINGS)
     prepared = prepare(spec)
-    pooled = prepared.scene.pooled()
+    pooled = prepared.federation.pooled()
     X, y = dense(pooled.X), pooled.y
     first, theta = seconds(fit_ppadmm, prepared)
     ours, theirs = [], []
@@ -98,7 +98,7 @@ def measure(data, data_dir, repeats):
         [statistics.median(column) for column in zip(*times, strict=True)]
         for times in (ours, theirs)
     )
-    test_X, test_y = prepared.scene.test
+    test_X, test_y = prepared.federation.test
     test_X = dense(test_X)
     return {
         "data": data,

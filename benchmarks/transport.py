@@ -55,14 +55,14 @@ class Worker:
         self.kept = Path(plan["kept"]) if plan["kept"] else None
         credentials = Credentials(*map(Path, plan["credentials"])) if plan["credentials"] else None
         neighbours = {int(k): v for k, v in plan["neighbours"].items()}
-        self.seat = LinkSettings(
+        self.link = LinkSettings(
             RUN, plan["agent"], neighbours, credentials, self.length,
             tuple(plan["listen"]), tuple(plan["connect"]),
         )  # fmt: skip
 
     def run(self):
         first = int(self.kept.read_text()) if self.kept and self.kept.exists() else 0
-        transport, heard = ZenohTransport(self.seat), set()
+        transport, heard = ZenohTransport(self.link), set()
         started = time.perf_counter()
         transport.start()
         if first:
@@ -83,12 +83,12 @@ class Worker:
             partial.write_text(str(t))
             partial.replace(self.kept)
         transport.publish(message_of(t, self.length))
-        while any((j, t) not in heard for j in self.seat.neighbours):
+        while any((j, t) not in heard for j in self.link.neighbours):
             found = transport.receive(60)
             if found is None:
-                raise SystemExit(f"agent {self.seat.agent} is stuck in round {t}")
+                raise SystemExit(f"agent {self.link.agent} is stuck in round {t}")
             heard.add((found[0], int.from_bytes(found[1][:8])))
-        heard.difference_update([(j, t) for j in self.seat.neighbours])
+        heard.difference_update([(j, t) for j in self.link.neighbours])
 
 
 def peak_memory():

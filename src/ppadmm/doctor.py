@@ -87,6 +87,8 @@ def examine(
     folder = data_folder(data_dir)
     packages = {name: _installed(name) for name in BASE}
     looks = look_at_noise(noise or SecureNoise(), entropy)
+    kernel = os.environ.get(kernels.VARIABLE, "auto")
+    quickest = "numba" if kernels.has_numba() else "numpy"
     return Findings(
         version=__version__,
         python=platform.python_version(),
@@ -95,20 +97,21 @@ def examine(
         extras={name: _extra(*what) for name, what in EXTRAS.items()},
         data_dir=None if folder is None else str(folder),
         data={name: source.present(folder) for name, source in SOURCES.items()},
-        kernel=_kernel(),
+        kernel=quickest if kernel == "auto" else kernel,
         noise=looks,
-        problems=tuple(_problems(packages, looks)),
+        problems=tuple(_problems(packages, looks, kernel)),
     )
 
 
 def look_at_noise(noise: NoiseSource, entropy: Callable[[int], bytes]) -> tuple[Look, ...]:
     """Compare Gaussian and Laplace draws with their laws, and bytes with the uniform one."""
     counts = np.bincount(np.frombuffer(entropy(BYTES), dtype=np.uint8), minlength=256)
-    return (
-        _look("Gaussian noise", "Kolmogorov–Smirnov", DRAWS, _against(noise.gaussian, "norm")),
-        _look("Laplace noise", "Kolmogorov–Smirnov", DRAWS, _against(noise.laplace, "laplace")),
-        _look("entropy of the system", "χ² over bytes", BYTES, float(chisquare(counts).pvalue)),
+    looks = (
+        ("Gaussian noise", "Kolmogorov–Smirnov", DRAWS, _against(noise.gaussian, "norm")),
+        ("Laplace noise", "Kolmogorov–Smirnov", DRAWS, _against(noise.laplace, "laplace")),
+        ("entropy of the system", "χ² over bytes", BYTES, float(chisquare(counts).pvalue)),
     )
+    return tuple(Look(*look, passed=look[-1] >= ALARM) for look in looks)
 
 
 def _against(draw: Callable[[Array, Array, Array, Key], Array], law: str) -> float:
@@ -116,10 +119,6 @@ def _against(draw: Callable[[Array, Array, Array, Key], Array], law: str) -> flo
     scale = np.array([3.0])
     drawn = draw(np.ones((1, DRAWS)), scale, scale * FINENESS, Key(0, 0, "doctor"))
     return float(kstest((drawn[0] - 1.0) / 3.0, law).pvalue)
-
-
-def _look(name: str, test: str, draws: int, p_value: float) -> Look:
-    return Look(name, test, draws, p_value, passed=p_value >= ALARM)
 
 
 def _installed(package: str) -> str | None:
@@ -134,14 +133,7 @@ def _extra(package: str, purpose: str) -> dict[str, Any]:
     return {"package": package, "version": found, "present": found is not None, "for": purpose}
 
 
-def _kernel() -> str:
-    chosen = os.environ.get(kernels.VARIABLE, "auto")
-    if chosen == "auto":
-        return "numba" if kernels.has_numba() else "numpy"
-    return chosen
-
-
-def _problems(packages: dict[str, str | None], looks: Sequence[Look]) -> list[str]:
+def _problems(packages: dict[str, str | None], looks: Sequence[Look], kernel: str) -> list[str]:
     lacking = [f"{name} is not installed" for name, found in packages.items() if found is None]
     alarms = [
         f"{look.name}: {look.test} over {look.draws:,} draws gives p = {look.p_value:.2g}; do not "
@@ -149,9 +141,8 @@ def _problems(packages: dict[str, str | None], looks: Sequence[Look]) -> list[st
         for look in looks
         if not look.passed
     ]
-    chosen = os.environ.get(kernels.VARIABLE, "auto")
-    if chosen not in kernels.CHOICES:
-        lacking.append(f"{kernels.VARIABLE} is {chosen!r}, not one of {', '.join(kernels.CHOICES)}")
-    elif chosen == "numba" and not kernels.has_numba():
+    if kernel not in kernels.CHOICES:
+        lacking.append(f"{kernels.VARIABLE} is {kernel!r}, not one of {', '.join(kernels.CHOICES)}")
+    elif kernel == "numba" and not kernels.has_numba():
         lacking.append(f"{kernels.VARIABLE} is 'numba', which is not installed")
     return lacking + alarms

@@ -191,7 +191,7 @@ def total_variation(size: int, scale: float, grid: float) -> float:
 
 
 @dataclass(frozen=True)
-class CrowdNoise:
+class BatchNoise:
     """Noise for many replicates at once, from one seed. For simulation only: not private.
 
     `SeededNoise` makes a generator per replicate, so that a replicate does not depend on the
@@ -221,10 +221,10 @@ class CrowdNoise:
         unit = direction / np.linalg.norm(direction, axis=1, keepdims=True)
         return np.asarray(self._own(unit * norm[:, None]) / rate[:, None])
 
-    def restricted(self, rows: Rows) -> "CrowdNoise":
+    def restricted(self, rows: Rows) -> "BatchNoise":
         """Return the source for some of the replicates."""
         inner = rows if self.rows is None else self.rows[rows]
-        return CrowdNoise(self.seed, self.replicates, inner)
+        return BatchNoise(self.seed, self.replicates, inner)
 
     def _own(self, noise: Array) -> Array:
         return noise if self.rows is None else noise[self.rows]

@@ -16,7 +16,7 @@ from ppadmm.auditing.games import GAMES, game_named
 from ppadmm.errors import BudgetError
 from ppadmm.mechanisms import ChargedNoise, GammaMinimiser, PerturbedMinimiser, minimiser
 from ppadmm.mechanisms.threshold_tests import GaussianTest, SparseVector
-from ppadmm.noise import FINENESS, CrowdNoise, Key
+from ppadmm.noise import FINENESS, BatchNoise, Key
 from ppadmm.solvers import Guarded
 
 RUNS = 10_000
@@ -93,13 +93,13 @@ def noise_of_round_one(patch):
 
 def noise_for_some(patch):
     """Only every other replicate gets noise."""
-    honest = CrowdNoise.gaussian
+    honest = BatchNoise.gaussian
 
     def broken(self, values, scale, grid, key):
         noisy = honest(self, values, scale, grid, key)
         return np.where(np.arange(len(values))[:, None] % 4 < 2, noisy, values)
 
-    patch.setattr(CrowdNoise, "gaussian", broken)
+    patch.setattr(BatchNoise, "gaussian", broken)
 
 
 def released_on_credit(patch):

@@ -1,6 +1,7 @@
 import re
 
 import pytest
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from ppadmm.peers.settings import PeerFile
 
@@ -91,3 +92,49 @@ def test_missing_files_and_bad_names_are_one_sentence(command):
         assert done.code == 2, arguments
         assert done.err.startswith("Error: "), arguments
         assert len(done.err.splitlines()) == 1
+
+
+class TestAnEncryptedAuthority:
+    """Its key decides who may take part: a stolen file alone lets nobody in."""
+
+    @pytest.fixture
+    def asked(self, command, tmp_path):
+        (tmp_path / "secret").write_text("one word\n")
+        (tmp_path / "wrong").write_text("another\n")
+        made = command("peer", "ca", "new", "study", "--passphrase-file", "secret", "--json")
+        assert (made.code, made.json["encrypted"]) == (0, True)
+        command("peer", "new", "hospital-a", "--agent", 0)
+        return printed_fingerprint(command("peer", "request", "hospital-a/peer.toml").out)
+
+    def test_its_file_is_encrypted_for_openssl_too(self, asked, tmp_path):
+        key = (tmp_path / "ca" / "authority.key").read_bytes()
+        assert key.startswith(b"-----BEGIN ENCRYPTED PRIVATE KEY-----")
+        with pytest.raises(TypeError, match="encrypted"):
+            load_pem_private_key(key, None)
+        assert load_pem_private_key(key, b"one word").curve.name == "secp256r1"
+
+    def test_approve_and_revoke_need_the_passphrase(self, command, asked, tmp_path, monkeypatch):
+        approve = ("peer", "approve", "hospital-a.request.pem", "--fingerprint", asked)
+        revoke = ("peer", "ca", "revoke", "hospital-a")
+        self.require_refused(command, approve, tmp_path)
+        assert not (tmp_path / "hospital-a.reply.pem").exists()
+        assert not (tmp_path / "ca" / "issued.json").exists()
+        assert command(*approve, "--passphrase-file", "secret").code == 0
+        self.require_refused(command, revoke, tmp_path)
+        assert not (tmp_path / "ca" / "revoked.json").exists()
+        monkeypatch.setenv("PPADMM_PASSPHRASE", "one word")
+        assert command(*revoke).code == 0
+        refused = command("peer", "approve", "hospital-a.request.pem", "--fingerprint", asked,
+                          "--out", "again.pem")  # fmt: skip
+        assert "was revoked and stays so" in refused.err
+
+    def require_refused(self, command, words, tmp_path):
+        untold, wrong = command(*words), command(*words, "--passphrase-file", "wrong")
+        assert (untold.code, wrong.code) == (2, 2)
+        assert "is encrypted; give its passphrase in PPADMM_PASSPHRASE" in untold.err
+        assert "The passphrase does not open" in wrong.err
+
+    def test_one_without_a_passphrase_says_so(self, command):
+        made = command("peer", "ca", "new", "study", "--json")
+        assert made.json["encrypted"] is False
+        assert "--passphrase encrypts it" in command("peer", "ca", "new", "b", "--folder", "b").out

@@ -48,6 +48,19 @@ class TestAgreeing:
             content = json.loads((tmp_path / f"site-{i}" / "signature.json").read_text())
             assert terms.is_signed(i, bytes.fromhex(content["signature"]))
 
+    def test_neither_a_card_nor_an_agreement_is_written_over_what_is_there(self, command, cards):
+        before = {name: Path(name).read_bytes() for name in cards}
+        Path("link.json").symlink_to("elsewhere.json")
+        card = ("peer", "card", "site-0/peer.toml", "--epsilon", 1, "--out")
+        agree = ("peer", "agree", *cards, "--out")
+        for words in (card, agree):
+            for place in (cards[0], "link.json"):
+                refused = command(*words, place)
+                assert refused.code == 2, refused.out
+                assert "exists already and is not overwritten" in refused.err
+        assert before == {name: Path(name).read_bytes() for name in cards}
+        assert not Path("elsewhere.json").exists()
+
     def test_what_does_not_fit_is_named(self, command, cards, tmp_path):
         assert "Expected the sites 0 to 1, got [0, 2]" in (
             command("peer", "agree", cards[0], cards[2]).err
@@ -222,7 +235,7 @@ class TestChecking:
         peer = PeerFile.load(sites.files[1])
         terms = replace(sites.agreement, eta=0.5, patience=7)
         key = read_key(peer.keys.signing)
-        visit = peer_check.Check(terms, 1, key, ZenohTransport(peer.seat(terms)))
+        visit = peer_check.Check(terms, 1, key, ZenohTransport(peer.link_settings(terms)))
         note = visit._note()
         visit._note = lambda: replace(note, version="9.9", time=note.time - 3600)
         thread = threading.Thread(target=visit, args=(15,))

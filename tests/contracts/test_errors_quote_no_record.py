@@ -127,9 +127,7 @@ def test_a_class_that_all_records_have():
 
 
 def test_the_files_of_a_named_data_set(tmp_path):
-    from ppadmm.datasets import brazil
-
-    (tmp_path / brazil._FILES[0]).write_text(f"1 2 {NAME}\n")
+    (tmp_path / "ipums_brazil.dat").write_text(f"1 2 {NAME}\n")
     refused(lambda: read_brazil(tmp_path), "Cannot read")
     (tmp_path / "adult.data").write_text(f"39, {NAME}\n")
     (tmp_path / "adult.test").write_text(f"39, {NAME}\n")

@@ -137,7 +137,7 @@ def test_secure_noise_differs_from_run_to_run():
 
 def test_secure_noise_differs_from_agent_to_agent():
     """Who knows its own noise must not know its neighbour's."""
-    source = vectorised._together([SecureNoise()] * 4, tuple(range(4)))
+    source = vectorised._shared_noise(cast(noise=SecureNoise())[:4]).source
     wide = np.zeros((4, 3000)), np.full(4, 2.0), np.full(4, 2.0**-40), Key(-1, 0, "linear")
     for rows in (source.gaussian(*wide), source.laplace(*wide)):
         apart = np.corrcoef(rows) - np.eye(4)

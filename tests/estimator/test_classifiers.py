@@ -8,22 +8,15 @@ from pathlib import Path
 
 import joblib
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 from dp_accounting import NonPrivateDpEvent
 from dp_accounting.rdp import RdpAccountant
 from scipy.sparse import csr_matrix
-from sklearn import config_context
 from sklearn.base import clone
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import BaggingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
+from sklearn.preprocessing import Normalizer, StandardScaler
 
 import ppadmm
 from ppadmm import PrivacyWarning, PrivateLinearSVC, PrivateLogisticRegression
@@ -31,46 +24,10 @@ from ppadmm.accounting import Budget
 from ppadmm.accounting.composition import together
 from ppadmm.accounting.filters import best_order, filtered, odometer
 from ppadmm.accounting.protection import Protection
-from ppadmm.data import Categorical, Label, Numeric, Schema
 from ppadmm.errors import BudgetError, DataError, InputError
 from ppadmm.estimator import classifiers, reuse_guard
 from ppadmm.ledger.owner import OwnerLedger
-
-PUBLIC = {"bounds": (-1, 1), "classes": [0, 1], "delta": 1e-3}
-SMALL = {**PUBLIC, "rounds": 8, "n_agents": 3, "graph": "complete"}
-SEARCH = {"eta": [0.1, 1.0]}
-WEIGHTS = np.array([3.0, -2.0, 1.0, 0.0])
-
-
-def records(n=600, seed=0, classes=2):
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-1, 1, (n, 4))
-    scores = X @ WEIGHTS + 0.3 * rng.standard_normal(n)
-    return X, np.digitize(scores, np.quantile(scores, np.arange(1, classes) / classes))
-
-
-@pytest.fixture(autouse=True)
-def _forget(monkeypatch):
-    """Give every test a process that has trained on nothing."""
-    monkeypatch.setattr("ppadmm.estimator.classifiers.REGISTER", reuse_guard.Register())
-
-
-@pytest.fixture
-def xy():
-    return records()
-
-
-class TestWhatIsMissing:
-    @pytest.mark.parametrize("missing", [None, pd.NA])
-    def test_labels_and_groups_are_named_by_record(self, missing):
-        X, y = records(60)
-        holes = y.astype(object)
-        holes[7] = missing
-        model = PrivateLogisticRegression(random_state=0, **SMALL)
-        with pytest.raises(DataError, match="The label of record 7 is missing; give it or drop"):
-            model.fit(X, holes)
-        with pytest.raises(DataError, match="The group of record 7 is missing; give it or drop"):
-            model.fit(X, y, groups=np.array(["a"] * 7 + [missing] + ["b"] * 52, dtype=object))
+from tests.estimator.fits import PUBLIC, SMALL, records
 
 
 class TestAFit:
@@ -174,13 +131,6 @@ class TestAFit:
         assert "groups" in model.privacy_statement_.caveats[0]
         with pytest.raises(DataError, match="site of 600 records, got 2"):
             PrivateLogisticRegression(**SMALL).fit(X, y, groups=["a", "b"])
-
-    def test_groups_are_routed(self, xy):
-        sites = np.repeat(["north", "south"], 300)
-        with config_context(enable_metadata_routing=True):
-            inner = PrivateLogisticRegression(**PUBLIC, rounds=5).set_fit_request(groups=True)
-            model = make_pipeline("passthrough", inner).fit(*xy, groups=sites)
-        assert [agent.name for agent in model[-1].agents_] == ["north", "south"]
 
 
 class TestWhatMakesAFitNotPrivate:
@@ -346,151 +296,6 @@ class TestTheSameRecordsAgain:
             clone(model).set_params(random_state=0).fit(*xy)
 
 
-class TestCallers:
-    @pytest.mark.parametrize("jobs", [None, 2])
-    def test_a_search_is_refused_with_the_way_out(self, jobs, xy):
-        search = GridSearchCV(PrivateLogisticRegression(**SMALL), SEARCH, n_jobs=jobs, cv=2)
-        with pytest.raises(ValueError, match=r"(?s)All the 4 fits failed.*ppadmm tune"):
-            search.fit(*xy)
-        with pytest.raises(BudgetError, match="random_state set"):
-            search.set_params(error_score="raise").fit(*xy)
-
-    def test_so_is_cross_validation_in_a_pipeline(self, xy):
-        model = make_pipeline(FunctionTransformer(), PrivateLinearSVC(**SMALL))
-        with pytest.raises(ValueError, match="scores on them without noise"):
-            cross_val_score(model, *xy, cv=2)
-
-    def test_even_if_composition_is_accepted(self, xy):
-        model = PrivateLogisticRegression(accept_composition=True, **SMALL)
-        with pytest.raises(ValueError, match="ppadmm tune"):
-            cross_val_score(model, *xy, cv=2)
-
-    def test_a_simulation_may_be_searched(self, xy):
-        model = PrivateLogisticRegression(random_state=0, epsilon=50.0, **SMALL)
-        search = GridSearchCV(model, SEARCH, cv=2).fit(*xy)
-        assert search.best_score_ > 0.6
-        assert not search.best_estimator_.private_
-
-    @pytest.mark.parametrize("meta", [OneVsRestClassifier, CalibratedClassifierCV])
-    def test_what_trains_several_times_is_refused_unless_accepted(self, meta, xy):
-        with pytest.raises(BudgetError, match=r"called by sklearn\.(multiclass|calibration)"):
-            meta(PrivateLogisticRegression(**SMALL)).fit(*xy)
-        accepted = PrivateLogisticRegression(accept_composition=True, **SMALL)
-        with pytest.warns(PrivacyWarning, match="from all records"):
-            assert len(meta(accepted).fit(*xy).classes_) == 2
-
-    def test_an_ensemble_that_gives_out_seeds_makes_simulations(self, xy):
-        bag = BaggingClassifier(PrivateLogisticRegression(**SMALL), n_estimators=2).fit(*xy)
-        assert not any(model.private_ for model in bag.estimators_)
-
-
-class TestWhatItTakes:
-    def frames(self, X):
-        names = ["a", "b", "c", "d"]
-        return {
-            "array": X,
-            "float32": X.astype(np.float32),
-            "csr": csr_matrix(X),
-            "pandas": pd.DataFrame(X, columns=names),
-            "polars": pl.DataFrame(X, schema=names),
-        }
-
-    @pytest.mark.parametrize("kind", ["array", "float32", "csr", "pandas", "polars"])
-    def test_every_kind_of_table_gives_the_same(self, kind, xy):
-        X, y = np.round(xy[0], 1).astype(np.float32).astype(float), xy[1]
-        X[np.abs(X) < 0.5] = 0.0
-        bounds = ([-1, 0.05, -1, -0.5], [1, 1, -0.05, 0.8])
-        model = PrivateLogisticRegression(**{**SMALL, "bounds": bounds}, random_state=0)
-        expected = clone(model).fit(X, y).coef_
-        given = self.frames(X)[kind]
-        found = model.fit(given, y)
-        np.testing.assert_allclose(found.coef_, expected, rtol=1e-6, atol=1e-9)
-        assert found.predict(given).shape == (600,)
-
-    @pytest.mark.parametrize("kind", ["pandas", "polars"])
-    def test_feature_names_are_kept_and_name_bounds(self, kind, xy):
-        X, y = self.frames(xy[0])[kind], xy[1]
-        bounds = dict.fromkeys("dcba", (-1, 1))
-        model = PrivateLogisticRegression(**{**SMALL, "bounds": bounds}).fit(X, y)
-        assert list(model.feature_names_in_) == ["a", "b", "c", "d"]
-        assert model.schema_.feature_names == ("a", "b", "c", "d", "intercept")
-        with pytest.raises(ValueError, match="feature names"):
-            model.predict(
-                X.rename({"a": "z"}) if kind == "polars" else X.rename(columns={"a": "z"})
-            )
-        with pytest.raises(DataError, match="name no feature 'a'"):
-            PrivateLogisticRegression(**{**SMALL, "bounds": {"b": (0, 1)}}).fit(X, y)
-
-    SCHEMA = Schema(
-        (Numeric("age", 0, 100), Categorical("sex", ("f", "m"))), Label("ill", ("yes",), ("no",))
-    )
-
-    def patients(self, n=400):
-        rng = np.random.default_rng(0)
-        age, sex = rng.integers(0, 100, n), rng.choice(["f", "m"], n)
-        return {"age": age, "sex": sex}, np.where(age > 50, "yes", "no")
-
-    @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-    def test_a_schema_takes_frames_with_categories(self, frame, tmp_path):
-        columns, y = self.patients()
-        file = tmp_path / "schema.toml"
-        file.write_text(self.SCHEMA.to_toml())
-        X = frame(columns)
-        model = PrivateLogisticRegression(schema=file, delta=1e-3, epsilon=20, rounds=20).fit(X, y)
-        assert model.private_
-        assert list(model.classes_) == ["no", "yes"]
-        assert model.coef_.shape == (1, 3)
-        assert model.n_features_in_ == 2
-        assert model.score(X, y) > 0.8
-        array = np.array([list(row) for row in zip(*columns.values(), strict=True)], dtype=object)
-        plain = PrivateLogisticRegression(schema=self.SCHEMA, random_state=0).fit(array, y)
-        assert plain.predict(array).shape == (400,)
-
-    def test_another_schema_is_no_way_to_a_second_budget(self, tmp_path):
-        """The ledger knows the frame, not what a schema makes of it."""
-        columns, y = self.patients()
-        file, wide = tmp_path / "owner.ledger", Numeric("age", 0, 200)
-        other = Schema((wide, *self.SCHEMA.columns[1:]), self.SCHEMA.label)
-        with OwnerLedger.create(file, "owner") as ledger:
-            for name in ("patients", "others"):
-                ledger.grant(name, Budget(20.0, 1e-3), "me", "")
-        common = {"ledger": file, "delta": 1e-3, "epsilon": 5, "rounds": 2}
-        X = pd.DataFrame(columns)
-        PrivateLogisticRegression(schema=self.SCHEMA, dataset="patients", **common).fit(X, y)
-        with pytest.raises(BudgetError, match="registered as 'patients', not 'others'"):
-            PrivateLogisticRegression(schema=other, dataset="others", **common).fit(X, y)
-
-    def test_a_schema_that_nobody_confirmed(self):
-        columns, y = self.patients()
-        draft = Schema(self.SCHEMA.columns, self.SCHEMA.label, confirmed=False)
-        with pytest.warns(PrivacyWarning, match="schema is not confirmed"):
-            model = PrivateLogisticRegression(schema=draft, rounds=5).fit(pd.DataFrame(columns), y)
-        assert not model.private_
-
-    @pytest.mark.parametrize(
-        ("change", "message"),
-        [
-            ({"classes": [0, 2]}, "label of record .* not among the classes"),
-            ({"classes": [1]}, "got 1 class"),
-            ({"bounds": (1, 2, 3)}, "Expected bounds"),
-            ({"bounds": ([0, 0], 1)}, "Expected bounds"),
-            ({"bounds": (1, 0)}, "low ≤ high"),
-            ({"bounds": (0, np.nan)}, "finite"),
-            ({"n_agents": 601}, "n_samples = 600"),
-            ({"epsilon": -1}, "epsilon"),
-            ({"algorithm": "magic"}, "magic"),
-        ],
-    )
-    def test_bad_input_is_named(self, change, message, xy):
-        with pytest.raises(InputError, match=message):
-            PrivateLogisticRegression(**{**SMALL, **change}).fit(*xy)
-
-    def test_a_class_that_nobody_has_yet(self, xy):
-        model = PrivateLogisticRegression(**{**SMALL, "classes": [0, 1, 2]}).fit(*xy)
-        assert model.predict_proba(xy[0]).shape == (600, 3)
-        assert model.private_
-
-
 class TestKeeping:
     def test_it_is_cloned_pickled_and_dumped(self, xy, tmp_path):
         X, y = xy
@@ -533,22 +338,3 @@ def test_without_scikit_learn_the_name_says_how_to_get_it():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'ppadmm[sklearn]'" in found.stdout
-
-
-MISSING = {
-    "numbers": lambda: np.where(np.arange(200) == 3, np.nan, 1.0),
-    "objects": lambda: np.array([*"bab", np.nan, *"a" * 196], dtype=object),
-    "texts of pandas": lambda: pd.Series([*"bab", np.nan, *"a" * 196]),
-    "whole numbers of pandas": lambda: pd.Series([1, 0, 1, None, *[0] * 196], dtype="Int64"),
-    "days": lambda: np.array(["2020-01-01"] * 3 + ["NaT"] + ["2020-01-02"] * 196, "M8[D]"),
-}
-
-
-@pytest.mark.parametrize("make", MISSING.values(), ids=MISSING)
-def test_a_missing_label_or_group_is_one_sentence(make):
-    X, y = np.random.default_rng(0).uniform(size=(200, 2)), np.arange(200) % 2
-    model = PrivateLogisticRegression(bounds=(0, 1), classes=[0, 1], n_agents=2, random_state=0)
-    with pytest.raises(DataError, match=r"The group of record 3 is missing; give it or drop"):
-        model.fit(X, y, groups=make())
-    with pytest.raises(DataError, match=r"The label of record 3 is missing; give it or drop"):
-        model.fit(X, make())

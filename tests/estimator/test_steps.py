@@ -33,16 +33,10 @@ from sklearn.preprocessing import (
 
 from ppadmm import PrivacyWarning, PrivateLogisticRegression
 from ppadmm.errors import BudgetError
-from ppadmm.estimator import reuse_guard
 from ppadmm.estimator.steps import BY_ITSELF, FITTED
 
 SMALL = {"bounds": (-1, 1), "classes": [0, 1], "delta": 1e-3, "rounds": 2, "n_agents": 3,
          "graph": "complete"}  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def _forget(monkeypatch):
-    monkeypatch.setattr("ppadmm.estimator.classifiers.REGISTER", reuse_guard.Register())
 
 
 def rows(seed=0, n=60):

@@ -32,8 +32,7 @@ from ppadmm.ledger import run as run_ledger
 from ppadmm.ledger.protocol import Sent
 from ppadmm.noise import Key, SecureNoise
 from ppadmm.problem import Logistic, make_graph, risk_of
-from ppadmm.runs import run as train
-from ppadmm.runs import scoring
+from ppadmm.runs import federation
 from ppadmm.runs.ledger_session import LedgerOptions
 from ppadmm.runs.specification import RunSpec
 from ppadmm.studies.tune import tune
@@ -122,7 +121,7 @@ def rules(kind):
 
 RULES = {kind: rules(kind) for kind in KINDS}
 DELIVER = local._deliver
-CONNECT = owner.connect
+CONNECT = owner.locks.connect
 
 
 def small_data():
@@ -145,7 +144,7 @@ SEARCHES = {
 def search(path, kind, steps):
     """Take a search up where it was left, or begin it."""
     watch(steps)
-    train.SecureNoise = scoring.SecureNoise = WatchedNoise
+    federation.SecureNoise = WatchedNoise
     past = run_ledger.AgentLedger.past
 
     def placed(ledger, round_):
@@ -200,7 +199,7 @@ def watch(steps):
         DELIVER(agents, sends)
 
     local._deliver = deliver
-    owner.connect = lambda path: Connection(CONNECT(path), steps)
+    owner.locks.connect = lambda path: Connection(CONNECT(path), steps)
 
 
 def child(path, kind, death):

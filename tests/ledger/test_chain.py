@@ -47,6 +47,17 @@ class TestTampering:
         with pytest.raises(LedgerError, match="Entry 3 is bad: it does not follow"):
             verify(read_rows(copy))
 
+    def test_a_kind_that_is_no_text_is_named(self, full):
+        copy, db = unlocked(full)
+        (body,) = db.execute("SELECT body FROM entries WHERE seq = 2").fetchone()
+        changed = bytes(body).replace(b'"kind":"grant"', b'"kind":[]')
+        assert changed != body
+        hash_ = canonical.digest(changed)
+        db.execute("UPDATE entries SET body = ?, hash = ? WHERE seq = 2", (changed, hash_))
+        db.close()
+        with pytest.raises(LedgerError, match="Entry 2 is bad: it is of no known kind"):
+            verify(read_rows(copy))
+
     def test_a_removed_entry_is_named(self, full):
         for seq, _, _ in rows_of(full)[:-1]:
             copy, db = unlocked(full)

@@ -195,3 +195,15 @@ class TestTheSameRecordsAgain:
         assert told.stderr.startswith("Warning: By an estimate, about ")
         assert len(told.stderr.splitlines()) == 1
         assert "estimate" not in told.stdout
+
+
+def test_a_finished_run_that_is_shown_again_leaves_no_lock(tmp_path):
+    book = tmp_path / "a.ledger"
+    with OwnerLedger.create(book, "owner") as ledger:
+        ledger.grant("synthetic", Budget(1.0, 1e-3))
+    spec = RunSpec(agents=2, rounds=2, epsilon=1.0, delta=1e-3, records=(30, 30))
+    first = train(spec, booking=LedgerOptions(book))
+    again = train(spec, booking=LedgerOptions(book, resume=True))
+    np.testing.assert_array_equal(again.trace.releases, first.trace.releases)
+    assert again.entry == first.entry
+    assert not list(tmp_path.glob("*-run-*"))

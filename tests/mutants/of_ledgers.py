@@ -142,7 +142,7 @@ BOOKS = (
     Mutant(
         "how long a search took",
         "the ledger of a repeated search shows when its best run ended, and so how many there were",
-        "tests/cli/test_tune.py::TestLedger"
+        "tests/studies/test_tune.py::TestLedger"
         "::test_how_long_a_repeated_search_took_is_not_in_the_ledger",
         (
             Change(

@@ -230,8 +230,8 @@ NOISE = (
         (
             Change(
                 "runs/scoring.py",
-                "(part.n * till.ratio)",
-                "(sum(prepared.scene.records) * till.ratio)",
+                "(part.n * search.ratio)",
+                "(sum(prepared.federation.records) * search.ratio)",
             ),
         ),
         quick=True,

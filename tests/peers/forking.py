@@ -104,7 +104,7 @@ def _put_seam(
     inner = zenoh_transport.ZenohTransport
     faults = Faults(loss, repeat, delay, longest=6, seed=seed)
     sent = file.parent / "sent.bin" if note else None
-    zenoh_transport.ZenohTransport = lambda seat: Seam(inner(seat), faults, pause, sent)
+    zenoh_transport.ZenohTransport = lambda link: Seam(inner(link), faults, pause, sent)
 
 
 def _look_at_nothing(bare):

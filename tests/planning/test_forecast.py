@@ -10,7 +10,7 @@ from ppadmm.algorithms.defaults import Sizes, default_rounds
 from ppadmm.algorithms.method import MethodSpec
 from ppadmm.datasets import load
 from ppadmm.errors import InputError
-from ppadmm.planning import populations
+from ppadmm.planning import page, populations
 from ppadmm.planning.forecast import Scenario, setup
 from ppadmm.planning.plan import PlanSpec, most_simulated, plan
 from ppadmm.planning.result import Forecast
@@ -39,7 +39,7 @@ def calibrated():
 @pytest.mark.parametrize("shares", [(0.7, 0.3), (0.5, 0.3, 0.2)])
 def test_a_population_has_the_shares_and_the_difficulty_that_were_asked_for(kind, shares):
     drawn = draw_population(kind, 20_000, 15, shares, np.random.default_rng(0))
-    error = 0.4 * drawn.majority_error
+    error = 0.4 * (1.0 - max(drawn.shares))
     drawn = drawn.with_error(error)
     assert np.linalg.norm(drawn.X, axis=1).max() <= 1.0
     found = np.unique(drawn.labels(), return_counts=True)[1] / 20_000
@@ -261,6 +261,13 @@ def test_the_json_has_all_of_it(small):
     assert {"change", "gain", "standard_error", "low", "high"} <= set(plain["changes"][0])
     assert len(plain["populations"]) == 6
     assert plain["target"] is None
+
+
+def test_a_plan_is_written_whole_or_not_at_all(calibrated, tmp_path, monkeypatch):
+    monkeypatch.setattr(page, "curve_picture", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        page.write_plan(calibrated, tmp_path / "plan")
+    assert not list(tmp_path.iterdir())
 
 
 def test_share_of_runs_that_reach_an_error():

@@ -41,13 +41,13 @@ def test_every_algorithm_runs_on_three_classes(algorithm, loss):
 
 def test_without_noise_it_reaches_the_pooled_optimum(digits):
     """All agents agree with scikit-learn's multinomial model on the pooled records."""
-    scene = build_federation(digits, 3, "complete", Multinomial(10), 0)
+    federation = build_federation(digits, 3, "complete", Multinomial(10), 0)
     weight = 0.01
     settings = make_settings(rounds=150, eta=(0.004,), regularisation=(3 * weight,), beta=1e-7)
-    sites = scene.sites("non-private")
+    sites = federation.sites("non-private")
     agents = make_agents("non-private", sites, [settings] * 3, SeededNoise((0,)))
     trace = local.run(agents)
-    pooled = scene.pooled()
+    pooled = federation.pooled()
     reference = LogisticRegression(
         C=1 / (weight * pooled.n), fit_intercept=False, tol=1e-10, max_iter=10_000
     ).fit(pooled.X, pooled.y)
@@ -74,20 +74,20 @@ def test_evaluate_agrees_with_scikit_learn(digits):
 
 
 def test_noise_costs_accuracy_and_ten_classes_are_learnt(digits):
-    scene = build_federation(digits, 5, "erdos-renyi", Multinomial(10), 0)
+    federation = build_federation(digits, 5, "erdos-renyi", Multinomial(10), 0)
     from ppadmm.accounting import Budget
     from ppadmm.algorithms.method import MethodSpec
 
     found = {}
     for epsilon in (1.0, 10.0):
         budgets = [Budget(epsilon, 1e-4)] * 5
-        plan = scene.chosen(MethodSpec(rounds=20), budgets)
+        plan = federation.chosen(MethodSpec(rounds=20), budgets)
         settings = make_settings(
             rounds=plan.rounds, eta=(plan.eta,), regularisation=(0.0,), budgets=(budgets[0],),
             beta=1e-7,
         )  # fmt: skip
-        agents = make_agents("pp", scene.sites("pp"), [settings] * 5, SeededNoise((0,)))
-        found[epsilon] = evaluate(*scene.test, local.run(agents).model(), 10).error[0]
+        agents = make_agents("pp", federation.sites("pp"), [settings] * 5, SeededNoise((0,)))
+        found[epsilon] = evaluate(*federation.test, local.run(agents).model(), 10).error[0]
     assert found[10.0] < 0.25 < found[1.0] < 0.85
 
 

@@ -11,8 +11,8 @@ import pytest
 from ppadmm.accounting import accountant
 from ppadmm.accounting.event_data import from_plain, to_plain
 from ppadmm.errors import InputError
+from ppadmm.runs.evaluation import POINTS, rounds_shown
 from ppadmm.runs.folder import new_folder, write_run
-from ppadmm.runs.history import POINTS, rounds_shown
 from ppadmm.runs.report.command import command
 from ppadmm.runs.report.figures import Figures
 from ppadmm.runs.report.page import write_report
@@ -48,7 +48,7 @@ class TestFigures:
 
     def test_the_majority_share_is_that_of_the_test_labels(self):
         result = finished("private")
-        labels = prepare(result.spec).scene.test[1]
+        labels = prepare(result.spec).federation.test[1]
         share = max((labels > 0).mean(), (labels < 0).mean())
         assert result.to_dict()["test_majority"] == pytest.approx(share)
 
@@ -166,6 +166,17 @@ class TestRefused:
         with pytest.raises(InputError, match="Cannot write the report"):
             write_report(folder_of("private"), tmp_path / "none" / "report.html")
         assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_whose_name_did_not_reach_the_disk_is_not_written_twice(tmp_path, monkeypatch):
+    def fails(folder):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ppadmm.runs.folder.sync_folder", fails)
+    with pytest.raises(InputError, match=r"Cannot write the results to .*Input/output error"):
+        write_run(finished("private"))
+    assert len(list((tmp_path / "runs").iterdir())) == 1
 
 
 def test_a_setting_for_python_only_has_no_command():

@@ -280,14 +280,14 @@ def test_the_curve_ends_where_the_agents_do(cell):
 
 def test_the_curve_is_the_mean_over_agents_of_their_own_loss(cell):
     (outcome,) = run_cell(replace(cell, epsilons=(4.0,), curve=True))
-    scene = build_federation(load(cell.data, label="ill"), 3, "ring", Logistic(), 0)
-    plan = scene.chosen(MethodSpec(rounds=4), [Budget(4.0, 1e-4)] * 3)
+    federation = build_federation(load(cell.data, label="ill"), 3, "ring", Logistic(), 0)
+    plan = federation.chosen(MethodSpec(rounds=4), [Budget(4.0, 1e-4)] * 3)
     settings = Settings(4, (plan.eta,) * 2, (0.0,) * 2, (Budget(4.0, 1e-4),) * 2)
-    agents = make_agents("pp", scene.sites("pp"), [settings] * 3, SeededNoise((0, 1)))
+    agents = make_agents("pp", federation.sites("pp"), [settings] * 3, SeededNoise((0, 1)))
     releases = local.run(agents).releases
     for seed in (0, 1):
         for t in range(4):
-            pairs = zip(scene.shards, releases[t, :, seed], strict=True)
+            pairs = zip(federation.shards, releases[t, :, seed], strict=True)
             losses = [np.log1p(np.exp(-part.y * (part.X @ theta))).mean() for part, theta in pairs]
             assert outcome.curve[seed][t] == pytest.approx(np.mean(losses), rel=1e-9)
 

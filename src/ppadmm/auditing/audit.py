@@ -3,15 +3,14 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ppadmm import checks
-from ppadmm.accounting import Budget, Tally, accountant
+from ppadmm.accounting import Budget, Charge, Tally, accountant
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, build
-from ppadmm.arrays import Array
 from ppadmm.auditing.attacks import ScoredRun, Scorer
 from ppadmm.auditing.game import (
     FINISHED,
@@ -25,12 +24,15 @@ from ppadmm.auditing.game import (
 )
 from ppadmm.auditing.opponents import Steer, WorstSolver
 from ppadmm.auditing.statistics import CONFIDENCE, Claim, Finding, Scores, judge
-from ppadmm.noise import CrowdNoise, NoiseSource, SecureNoise, SeededNoise
+from ppadmm.noise import BatchNoise, NoiseSource, SecureNoise, SeededNoise
+from ppadmm.solvers import Solver
 
 EPSILON, DELTA = 4.0, 1e-5
 RUNS, SECURE_RUNS = 20_000, 1_000
 ALONE = 1_000
 """Runs on each side where every run has an agent of its own."""
+MakeOpponent: TypeAlias = Callable[[NeighbouringData, Any], Opponent]
+"""Gives the opponent of an agent in a world, from the agent's rule."""
 
 
 @dataclass(frozen=True)
@@ -42,36 +44,27 @@ class Played:
     gave_up: int = 0
 
 
-class Game(Protocol):
-    """One way to play."""
+@dataclass(frozen=True, kw_only=True)
+class Game:
+    """One way to play against the algorithm that `name` begins with.
 
-    @property
-    def name(self) -> str:
-        """What the table calls it."""
+    `about` says what the opponent looks at. `gaussian`: the privacy loss is close to that of a
+    Gaussian mechanism. `always_secure`: the secure sampler is in the loop in any case.
+    """
+
+    name: str
+    about: str
+    gaussian: bool = True
+    always_secure: bool = False
 
     @property
     def algorithm(self) -> str:
         """What it is played against."""
-
-    @property
-    def about(self) -> str:
-        """What the opponent looks at, in a few words."""
-
-    @property
-    def gaussian(self) -> bool:
-        """Whether the privacy loss is close to that of a Gaussian mechanism."""
-
-    @property
-    def always_secure(self) -> bool:
-        """Whether it is played with the secure sampler in any case."""
+        return self.name.partition(",")[0]
 
     def scored(self, epsilon: float, delta: float, runs: int, seed: int | None) -> Played:
         """Play both sides, with secure noise if there is no seed."""
-
-
-def whole_budget(epsilon: float, delta: float) -> Budget:
-    """Return the audited budget itself."""
-    return Budget(epsilon, delta)
+        raise NotImplementedError
 
 
 def whole_claim(agent: Agent) -> Tally:
@@ -79,59 +72,43 @@ def whole_claim(agent: Agent) -> Tally:
     return agent.ledgers[0].reserved
 
 
-def as_it_is(rule: Any, world: NeighbouringData, side: int) -> Any:
-    """Change nothing."""
-    return rule
-
-
-def steer(rule: Any, world: NeighbouringData) -> Opponent:
-    """Keep the minimiser where the world says."""
-    return Steer(world)
-
-
-@dataclass(frozen=True)
-class AgentGame:
+@dataclass(frozen=True, kw_only=True)
+class AgentGame(Game):
     """An algorithm in a world against an opponent, and how transcripts are scored.
 
     `budget` turns the audited (ε, δ) into that of the run; `claim` says which part of what the run
-    reserved covers the transcript; `prepare` may change the algorithm within what the proof allows.
-    A game whose events are rare is played `times` as often as the others, but for secure noise, and
-    one that is slow `most` times. Runs that are `alone` have an agent each, as in real life; as
-    columns of one they are far quicker, but if one gives up all do. Where that happens they are
-    played again, alone. With `later` the transcript is that of two runs on the same records, the
-    second one against that opponent.
+    reserved covers the transcript; `solver` may take the solver's place on each side, within what
+    the proof allows. A game whose events are rare is played `times` as often as the others, but for
+    secure noise, and one that is slow `most` times. Runs that are `alone` have an agent each, as in
+    real life; as columns of one they are far quicker, but if one gives up all do. Where that
+    happens they are played again, alone. With `later` the transcript is that of two runs on the
+    same records, the second one against that opponent.
     """
 
-    name: str
-    algorithm: str
-    about: str
     world: NeighbouringData
     rounds: int
     scores: Scorer
-    opponent: Callable[[Any, NeighbouringData], Opponent] = steer
+    opponent: MakeOpponent = Steer
     settings: Mapping[str, Any] = field(default_factory=dict)
-    budget: Callable[[float, float], Budget] = whole_budget
+    budget: Callable[[float, float], Budget] = Budget
     claim: Callable[[Agent], Tally] = whole_claim
-    prepare: Callable[[Any, NeighbouringData, int], Any] = as_it_is
-    gaussian: bool = False
+    solver: Callable[[Solver, int], Solver] | None = None
     times: int = 1
-    most: int | None = None
+    most: int = 10**9
     alone: bool = False
-    later: Callable[[Any, NeighbouringData], Opponent] | None = None
-    always_secure: bool = False
+    later: MakeOpponent | None = None
 
     def scored(self, epsilon: float, delta: float, runs: int, seed: int | None) -> Played:
         """Play both sides and score what was seen."""
         budget = self.budget(epsilon, delta)
-        runs = min(runs if seed is None else self.times * runs, self.most or 10**9)
-        alone = self.alone
-        sides = [self._played(side, budget, runs, seed, alone) for side in SIDES]
-        if not alone and any((end != FINISHED).any() for bout, _ in sides for end in bout.ends):
+        runs = min(runs if seed is None else self.times * runs, self.most)
+        sides = [self._played(side, budget, runs, seed, self.alone) for side in SIDES]
+        if not self.alone and any((end != FINISHED).any() for run, _ in sides for end in run.ends):
             runs = min(runs, ALONE)
             sides = [self._played(side, budget, runs, seed, alone=True) for side in SIDES]
-        ours, theirs = (self.scores(bout) for bout, _ in sides)
+        ours, theirs = (self.scores(run) for run, _ in sides)
         scores = {name: (ours[name], theirs[name]) for name in ours}
-        ends = np.concatenate([end for bout, _ in sides for end in bout.ends])
+        ends = np.concatenate([end for run, _ in sides for end in run.ends])
         return Played(scores, sides[0][1], int((ends == GAVE_UP).sum()))
 
     def _played(
@@ -139,12 +116,26 @@ class AgentGame:
     ) -> tuple[ScoredRun, Tally]:
         """Run one side `runs` times."""
         rule = self._rule(side, budget, 1 if alone else runs)
-        opponent, life = self.opponent(rule, self.world), _Life(self, budget, rule, side)
         if alone:
-            many = [life.lived(opponent, _own(seed, side, k), 1) for k in range(runs)]
-            return ScoredRun.stacked([bout for bout, _ in many]), many[0][1]
-        source = SecureNoise() if seed is None else CrowdNoise(2 * seed + side, runs)
-        return life.lived(opponent, source, runs)
+            many = [self._lived(rule, side, budget, 1, _own(seed, side, k)) for k in range(runs)]
+            return ScoredRun.stacked([run for run, _ in many]), many[0][1]
+        source = SecureNoise() if seed is None else BatchNoise(2 * seed + side, runs)
+        return self._lived(rule, side, budget, runs, source)
+
+    def _lived(
+        self, rule: Any, side: int, budget: Budget, runs: int, noise: NoiseSource
+    ) -> tuple[ScoredRun, Tally]:
+        """Return what was seen of an agent's run, or its two runs, and what is claimed for it."""
+        seen, claim = [], Tally()
+        for make in (self.opponent, self.later):
+            if make is None:
+                continue
+            swapped = {} if self.solver is None else {"solver": self.solver(rule.solver, side)}
+            agent = make_agent(replace(rule, **swapped), budget, runs, noise)
+            seen.append(_with_minimisers(play(agent, make(self.world, rule)), agent.algorithm))
+            for event, times in self.claim(agent).counts:
+                claim = claim.plus(Charge((event,)), times)
+        return ScoredRun(self.world, rule, *seen), claim
 
     def _rule(self, side: int, budget: Budget, runs: int) -> Any:
         given = {"eta": self.world.eta, "regularisation": 0.0, **self.settings}
@@ -163,47 +154,14 @@ def _own(seed: int | None, side: int, k: int) -> NoiseSource:
     return SecureNoise() if seed is None else SeededNoise(((2 * seed + side) * 10**6 + k,))
 
 
-@dataclass(frozen=True)
-class _Life:
-    """An agent's run, or its two runs, on one side."""
-
-    game: AgentGame
-    budget: Budget
-    rule: Any
-    side: int
-
-    def lived(self, opponent: Opponent, noise: NoiseSource, runs: int) -> tuple[ScoredRun, Tally]:
-        """Return what was seen and what is claimed for it."""
-        game = self.game
-        seen, agent = self._once(opponent, noise, runs)
-        bout, claim = ScoredRun(game.world, agent.algorithm, seen), game.claim(agent)
-        if game.later is not None:
-            again, agent = self._once(game.later(self.rule, game.world), noise, runs)
-            bout, claim = replace(bout, again=again), _sum(claim, game.claim(agent))
-        return bout, claim
-
-    def _once(self, opponent: Opponent, noise: NoiseSource, runs: int) -> tuple[Transcript, Agent]:
-        rule = self.game.prepare(self.rule, self.game.world, self.side)
-        agent = make_agent(rule, self.budget, runs, noise)
-        seen = play(agent, opponent)
-        if isinstance(getattr(rule, "solver", None), WorstSolver):
-            seen = replace(seen, solved=_padded(rule.solver.revealed, seen))
-        return seen, agent
-
-
-def _padded(revealed: Sequence[Array], seen: Transcript) -> Array:
-    """Return what was revealed, (T, R, d); zero where a run was over."""
+def _with_minimisers(seen: Transcript, rule: Any) -> Transcript:
+    """Add the minimisers that were revealed, (T, R, d); zero where a run was over."""
+    if not isinstance(getattr(rule, "solver", None), WorstSolver):
+        return seen
     solved = np.zeros_like(seen.after)
-    for t, points in enumerate(revealed):
+    for t, points in enumerate(rule.solver.revealed):
         solved[t] = points
-    return solved
-
-
-def _sum(one: Tally, other: Tally) -> Tally:
-    counts = dict(one.counts)
-    for event, times in other.counts:
-        counts[event] = counts.get(event, 0) + times
-    return Tally(tuple(counts.items()))
+    return replace(seen, solved=solved)
 
 
 @dataclass(frozen=True)

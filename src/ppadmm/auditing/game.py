@@ -8,8 +8,8 @@ or runs of their own.
 """
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -59,10 +59,12 @@ HUB = Position(agents=6, degree=5)
 class NeighbouringData:
     """Two neighbouring data sets of n records, and the opponent's choice of everything else.
 
-    `start` is where the opponent steers the unperturbed minimiser.
+    `records` is the one that differs, on each side; `start` is where the opponent steers the
+    unperturbed minimiser.
     """
 
     loss: Any
+    records: tuple[tuple[float, ...], tuple[float, ...]]
     start: tuple[float, ...]
     n: int = RECORDS
     eta: float = ETA
@@ -102,37 +104,27 @@ class MarginRecords(NeighbouringData):
     """Two classes: v = y·x of the record that differs, and of the n − 1 `others`, all alike."""
 
     loss: MarginLoss
-    records: tuple[tuple[float, ...], tuple[float, ...]]
     others: tuple[float, ...] | None = None
-
-    def record(self, side: int) -> Array:
-        """Return v of the record that differs, (d,)."""
-        return np.array(self.records[side])
-
-    @property
-    def other(self) -> Array:
-        """V of any other record, (d,)."""
-        return np.zeros(self.d) if self.others is None else np.array(self.others)
 
     def shard(self, side: int) -> Shard:
         """Return n records of class +1."""
-        X = np.tile(self.other, (self.n, 1))
-        X[0] = self.record(side)
+        X = np.tile(self.others or np.zeros(self.d), (self.n, 1))
+        X[0] = self.records[side]
         return Shard(X, np.ones(self.n))
 
     def slope(self, theta: Array, side: int) -> Array:
         """(ℓ'(θᵀv)·v + (n−1)·ℓ'(θᵀw)·w)/n."""
-        parts = zip((self.record(side), self.other), (1.0, self.n - 1.0), strict=True)
-        each = (k * np.multiply.outer(self.loss.gradient(theta @ v), v) for v, k in parts)
-        return np.asarray(sum(each) / self.n)
+        gradient = self.loss.gradient
+        return self._mean(side, lambda v: np.multiply.outer(gradient(theta @ v), v))
 
     def bend(self, theta: Array, side: int) -> Array:
         """(ℓ''(θᵀv)·vvᵀ + (n−1)·ℓ''(θᵀw)·wwᵀ)/n."""
-        parts = zip((self.record(side), self.other), (1.0, self.n - 1.0), strict=True)
-        each = (
-            k * np.multiply.outer(self.loss.curvature(theta @ v), np.outer(v, v)) for v, k in parts
-        )
-        return np.asarray(sum(each) / self.n)
+        curvature = self.loss.curvature
+        return self._mean(side, lambda v: np.multiply.outer(curvature(theta @ v), np.outer(v, v)))
+
+    def _mean(self, side: int, term: Callable[[Array], Array]) -> Array:
+        v, w = np.array(self.records[side]), np.array(self.others or np.zeros(self.d))
+        return np.asarray((term(v) + (self.n - 1.0) * term(w)) / self.n)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +132,6 @@ class ClassRecords(NeighbouringData):
     """K classes: x of the record that differs, always of class 0, and n − 1 records that are 0."""
 
     loss: ScoreLoss
-    records: tuple[tuple[float, ...], tuple[float, ...]]
 
     def shard(self, side: int) -> Shard:
         """Return n records of class 0."""
@@ -175,9 +166,9 @@ FAR = MarginRecords(loss=Logistic(), records=APART, start=(60.0, 0.0))
 """
 NEAR = MarginRecords(loss=HuberHinge(), records=((1.0,), (-1.0,)), start=(0.0,))
 """Opposite records on the line, where the hinge is straight: ∇f moves by 2G/n exactly."""
-STIFF = MarginRecords(loss=HuberHinge(), records=((1.0,), (-1.0,)), start=(0.0,), eta=1e3)
+STIFF = replace(NEAR, eta=1e3)
 """The same with a μ that lets a small budget be spent."""
-STAR = MarginRecords(loss=HuberHinge(), records=((1.0,), (-1.0,)), start=(0.0,), place=LEAF)
+STAR = replace(NEAR, place=LEAF)
 """The same at a leaf of a star, whose neighbour has five times its μ."""
 THREE = ClassRecords(loss=Multinomial(3), records=APART, start=(0.0, 0.0, -60.0, 0.0, 0.0, 0.0))
 """As `FAR`: both records are taken for class 1, so ∇f moves by almost 2√2/n."""
@@ -238,15 +229,10 @@ class Transcript:
     @classmethod
     def stacked(cls, parts: Sequence["Transcript"]) -> "Transcript":
         """Return all runs in one."""
-        names = [f.name for f in fields(cls) if getattr(parts[0], f.name) is not None]
-        return cls(
-            **{
-                name: np.concatenate(
-                    [getattr(part, name) for part in parts], axis=0 if name == "end" else 1
-                )
-                for name in names
-            }
-        )
+        given = {f.name: [getattr(part, f.name) for part in parts] for f in fields(cls)}
+        if parts[0].solved is None:
+            del given["solved"]
+        return cls(**{k: np.concatenate(v, axis=0 if k == "end" else 1) for k, v in given.items()})
 
 
 class Opponent(Protocol):

@@ -1,6 +1,8 @@
 """Opponents: neighbours who choose what they say, and solvers that are as bad as a proof allows."""
 
+import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +15,12 @@ from ppadmm.solvers.base import Solution, Solver, Warm
 
 BACK = 1e-7
 """How near to 0, in units of the radius, whoever was pushed out is brought back."""
+OUT = 0.999
+"""How far out, in units of the radius, an agent is pushed."""
+EXPECTED_ANSWERS = 1.5
+"""How many "yes" a whole run of the sparse-vector game gives, roughly, if its noise is fresh."""
+FAR_OFF = 4.005
+"""How many σ below the threshold the lower statistic is where tests are far from it."""
 
 
 @dataclass(frozen=True)
@@ -20,14 +28,34 @@ class Steer:
     """Keep the unperturbed minimiser at `start`, by c = −μ·start in every round.
 
     c = η(|B|Sᵢ − ΣSⱼ) − η(t)(|B|θᵢ + Σθⱼ): with θⱼ = −θᵢ the second term vanishes whatever η(t) is.
+    Of the agent's `rule` an opponent reads what is public: radius, rounds, threshold, scales.
     """
 
     world: NeighbouringData
+    rule: Any
+
+    @property
+    def start(self) -> Array:
+        """The world's `start`, (d,)."""
+        return np.array(self.world.start)
+
+    @property
+    def radius(self) -> float:
+        """How far messages may go."""
+        return float(self.rule.radius[0])
+
+    @property
+    def threshold(self) -> float:
+        """What the agent's test compares with."""
+        return float(self.rule.test.threshold[0])
 
     def linear(self, round_: int, heard: SharedState) -> Array:
         """Return −μ·start."""
-        start = np.array(self.world.start)
-        return np.broadcast_to(-self.world.mu * start, heard.value.shape)
+        return self._held_at(1.0, heard)
+
+    def _held_at(self, size: float, heard: SharedState) -> Array:
+        """Return the c that has its minimiser at size·start."""
+        return np.broadcast_to(-self.world.mu * size * self.start, heard.value.shape)
 
     def answer(self, round_: int, heard: SharedState, linear: Array) -> SharedState:
         """Say θⱼ = −θᵢ and Sⱼ = Sᵢ − c/(η|B|)."""
@@ -50,26 +78,41 @@ class Tempt(Steer):
     With c = g − μθᵢ the statistic ‖∇F(θᵢ)‖ is ‖∇f(θᵢ) + g‖, and the minimiser stays near θᵢ.
     """
 
-    size: float
-
     def linear(self, round_: int, heard: SharedState) -> Array:
         """Return g − μθᵢ where θᵢ is far out already, g along the axis in which records differ."""
-        first = super().linear(round_, heard)
         g = np.zeros(self.world.d)
-        g[-1] = self.size
-        far = heard.value[:, :1] > np.array(self.world.start)[0] / 2.0
-        return np.where(far, g - self.world.mu * heard.value, first)
+        g[-1] = self.threshold
+        far = heard.value[:, :1] > self.start[0] / 2.0
+        return np.where(far, g - self.world.mu * heard.value, self._held_at(1.0, heard))
 
 
 @dataclass(frozen=True)
 class Press(Steer):
-    """Keep the gradient at θᵢ = 0 of one size, so that every test of the run is the same."""
+    """Keep the gradient at θᵢ = 0 of one size, so that every test of the run is the same.
 
-    size: float
+    The lower statistic, g − 1/n, is so far below the threshold that "yes" is rare.
+    """
+
+    @property
+    def low(self) -> float:
+        """The lower statistic."""
+        scale = float(self.rule.test.query_scale[0])
+        tail = scale * math.log(self.rule.rounds / (2.0 * EXPECTED_ANSWERS))
+        return max(self.threshold - tail, 1.0 / self.world.n)
 
     def linear(self, round_: int, heard: SharedState) -> Array:
         """Return g."""
-        return np.full_like(heard.value, self.size)
+        return np.full_like(heard.value, self.low + 1.0 / self.world.n)
+
+
+@dataclass(frozen=True)
+class PressFarOff(Press):
+    """Keep the lower statistic just more than four σ below the threshold."""
+
+    @property
+    def low(self) -> float:
+        """The lower statistic."""
+        return self.threshold - FAR_OFF * float(self.rule.test.noise[0])
 
 
 @dataclass(frozen=True)
@@ -89,20 +132,14 @@ class Push(Steer):
     where a record lies across the push, and only there. The last message lies outside the radius.
     """
 
-    radius: float
-    rounds: int
-    share: float = 0.999
-
     def linear(self, round_: int, heard: SharedState) -> Array:
         """Return −μ·centre."""
-        size = self.share * self.radius * (1.0 if round_ % 2 else BACK)
-        start = np.array(self.world.start)
-        return np.broadcast_to(-self.world.mu * size * start, heard.value.shape)
+        return self._held_at(OUT * self.radius * (1.0 if round_ % 2 else BACK), heard)
 
     def answer(self, round_: int, heard: SharedState, linear: Array) -> SharedState:
         """Say θⱼ = centre and Sⱼ = Sᵢ − θᵢ + centre, which keeps to the radius."""
         centre = -linear / self.world.mu
-        if round_ == self.rounds:
+        if round_ == self.rule.rounds:
             centre = np.full_like(centre, 2.0 * self.radius)
         return SharedState(centre, heard.total - heard.value + centre)
 
@@ -113,23 +150,19 @@ class Lean(Push):
 
     def linear(self, round_: int, heard: SharedState) -> Array:
         """Return −μR·start."""
-        start = self.radius * np.array(self.world.start)
-        return np.broadcast_to(-self.world.mu * start, heard.value.shape)
+        return self._held_at(self.radius, heard)
 
 
 @dataclass(frozen=True)
 class TemptOutside(Push):
     """Push out, then keep the gradient there of the size that the test compares with, across."""
 
-    size: float = 0.0
-
     def linear(self, round_: int, heard: SharedState) -> Array:
         """Return g − μθᵢ where θᵢ is far out already, g across `start`."""
-        start = np.array(self.world.start)
-        out = np.broadcast_to(-self.world.mu * self.share * self.radius * start, heard.value.shape)
-        far = (heard.value @ start > 0.5 * self.radius)[:, None]
-        across = np.array([start[1], -start[0]])
-        return np.where(far, self.size * across - self.world.mu * heard.value, out)
+        far = (heard.value @ self.start > 0.5 * self.radius)[:, None]
+        g = self.threshold * np.array([self.start[1], -self.start[0]])
+        out = self._held_at(OUT * self.radius, heard)
+        return np.where(far, g - self.world.mu * heard.value, out)
 
 
 @dataclass(frozen=True)
@@ -137,12 +170,13 @@ class WorstSolver:
     """The real solver's certificate, used to the full by an opponent who may choose the solver.
 
     The proof allows any point that the solver certifies. This one finds the exact minimiser
-    (`revealed`, as in the proof), moves it towards `direction` and asks the real solver whether it
-    accepts the moved point: first far beyond β, where it must not, then just within.
+    (`revealed`, as in the proof), moves it along the first axis, one way on D and the other way on
+    D', and asks the real solver whether it accepts the moved point: first far beyond β, where it
+    must not, then just within.
     """
 
     inner: Solver
-    direction: Array
+    side: int
     revealed: list[Array] = field(default_factory=list)
     name: str = "worst"
 
@@ -159,7 +193,8 @@ class WorstSolver:
 
     def _moved(self, sub: Subproblem, exact: Array, residual: float) -> Warm:
         steepest = sub.mu + sub.risk.loss.smoothness / sub.risk.n
-        point = exact + (residual / steepest)[:, None] * self.direction
+        point = exact.copy()
+        point[:, 0] += (1 - 2 * self.side) * residual / steepest
         return Warm(point, sub.risk.gradient(point))
 
 
@@ -178,8 +213,8 @@ class FailingSolver:
         return self.inner.solve(sub, start, tolerance)
 
     @classmethod
-    def guarded(cls, solver: Solver, fails: bool) -> Guarded:
-        """Return the agent's solver with its quick part exchanged."""
+    def guarded(cls, solver: Solver, side: int) -> Guarded:
+        """Return the agent's solver with its quick part exchanged, on a side."""
         if not isinstance(solver, Guarded):
             raise TypeError("An agent's solver is guarded.")
-        return Guarded(cls(solver.quick, fails), solver.verify)
+        return Guarded(cls(solver.quick, fails=side == 0), solver.verify)

@@ -12,7 +12,7 @@ at most 1 − confidence. A game that stays below a claim proves nothing.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -99,14 +99,12 @@ class _Event:
     exchanged: bool
     threshold: float
 
-    def rates(self, scores: Scores) -> tuple[int, int, int]:
-        """Return how often the event happened on the signal side, on the other, and of how many."""
-        signal, null = _sides(scores[self.attack], self.sign, self.exchanged)
-        return (
-            int((signal > self.threshold).sum()),
-            int((null > self.threshold).sum()),
-            min(len(signal), len(null)),
-        )
+    def bounds(self, scores: Scores, alpha: float) -> tuple[float, float]:
+        """Bound how often it happens: at least on the signal side, at most on the other."""
+        sides = _sides(scores[self.attack], self.sign, self.exchanged)
+        hits, false = ((side > self.threshold).sum() for side in sides)
+        runs = min(map(len, sides))
+        return float(at_least(hits, runs, alpha)), float(at_most(false, runs, alpha))
 
 
 def at_least(hits: Counts, runs: int, alpha: float) -> Array:
@@ -129,17 +127,17 @@ def judge(scores: Scores, claim: Claim, delta: float, confidence: float = CONFID
     second = {name: (a[1::2], b[1::2]) for name, (a, b) in scores.items()}
     alpha = (1.0 - confidence) / 2.0
     worst = _best(first, alpha, lambda tpr, fpr: ndtri(tpr) - ndtri(claim.power(fpr)))
-    tpr, fpr = _bounds(worst, second, alpha)
+    tpr, fpr = worst.bounds(second, alpha)
     ratio = _best(first, alpha, lambda t, f: _log_ratio(t, f, delta))
     return Finding(
         attack=worst.attack,
-        runs=min(min(len(a), len(b)) for a, b in scores.values()),
+        runs=min(len(side) for pair in scores.values() for side in pair),
         confidence=confidence,
         tpr=tpr,
         fpr=fpr,
         allowed=float(claim.power(np.array(fpr))),
         delta=delta,
-        epsilon=_epsilon(*_bounds(ratio, second, alpha), delta),
+        epsilon=_epsilon(*ratio.bounds(second, alpha), delta),
         gaussian_epsilon=_gaussian(tpr, fpr, delta),
     )
 
@@ -158,18 +156,12 @@ def _sides(pair: tuple[Array, Array], sign: float, exchanged: bool) -> tuple[Arr
     return (sign * theirs, sign * ours) if exchanged else (sign * ours, sign * theirs)
 
 
-def _events(scores: Scores) -> Iterator[tuple[str, float, bool, Array]]:
-    levels = np.linspace(0.0, 1.0, THRESHOLDS)
+def _best(scores: Scores, alpha: float, gain: Gain) -> _Event:
+    """Return the event with the largest gain among those with FPR ≤ ½."""
+    found, levels = [], np.linspace(0.0, 1.0, THRESHOLDS)
     for name, sign, exchanged in product(scores, (1.0, -1.0), (False, True)):
         pooled = sign * np.concatenate(scores[name])
         thresholds = np.unique(np.quantile(pooled, levels, method="inverted_cdf"))
-        yield name, sign, exchanged, thresholds
-
-
-def _best(scores: Scores, alpha: float, gain: Gain) -> _Event:
-    """Return the event with the largest gain among those with FPR ≤ ½."""
-    found = []
-    for name, sign, exchanged, thresholds in _events(scores):
         signal, null = (np.sort(side) for side in _sides(scores[name], sign, exchanged))
         hits = len(signal) - np.searchsorted(signal, thresholds, side="right")
         false = len(null) - np.searchsorted(null, thresholds, side="right")
@@ -178,12 +170,6 @@ def _best(scores: Scores, alpha: float, gain: Gain) -> _Event:
         k = int(np.argmax(value))
         found.append((float(value[k]), _Event(name, sign, exchanged, float(thresholds[k]))))
     return max(found, key=lambda pair: pair[0])[1]
-
-
-def _bounds(event: _Event, scores: Scores, alpha: float) -> tuple[float, float]:
-    hits, false, runs = event.rates(scores)
-    tpr = at_least(np.array(hits), runs, alpha)
-    return float(tpr), float(at_most(np.array(false), runs, alpha))
 
 
 def _log_ratio(tpr: Array, fpr: Array, delta: float) -> Array:

@@ -46,8 +46,7 @@ class AuditOptions:
 
     @property
     def _given(self) -> dict[str, Any]:
-        names = ("epsilon", "delta", "seed", "secure")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in ("epsilon", "delta", "seed", "secure")}
 
 
 def audit_algorithms(options: AuditOptions | None = None) -> list[Audit]:

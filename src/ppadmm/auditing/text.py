@@ -4,28 +4,8 @@ from collections.abc import Sequence
 
 from ppadmm.auditing.audit import Audit
 from ppadmm.auditing.membership import Membership
+from ppadmm.runs.tables import table
 
-HEAD = (
-    "game",
-    "runs",
-    "claimed ε",
-    "shown ε ≥",
-    "as Gaussian",
-    "TPR ≥",
-    "allowed",
-    "verdict",
-    "seconds",
-)
-MEMBERSHIP = (
-    "algorithm",
-    "ε",
-    "attack",
-    "AUC",
-    "allowed",
-    "TPR at FPR 1 %",
-    "allowed",
-    "verdict",
-)
 NOTES = (
     "shown ε: a smaller one is refuted, with no assumption; as Gaussian: if the privacy loss is",
     "that of a Gaussian mechanism. TPR: of the event that speaks most against the claim.",
@@ -35,12 +15,12 @@ NOTES = (
 
 def audit_text(found: Sequence[Audit]) -> str:
     """Return one line per game, what the columns mean, and the verdict."""
-    lines = _table([HEAD, *(_cells(one) for one in found)])
+    lines = _table([_cells(one) for one in found])
     first = found[0].finding
     how = (
         f"At δ = {first.delta:g}; runs on each of two data sets, confidence {first.confidence:.1%}"
     )
-    return "\n".join([*lines, "", f"{how} per game.", _noises(found), *NOTES, "", _verdict(found)])
+    return "\n".join([lines, "", f"{how} per game.", _noises(found), *NOTES, "", _verdict(found)])
 
 
 def _noises(found: Sequence[Audit]) -> str:
@@ -54,19 +34,25 @@ def _noises(found: Sequence[Audit]) -> str:
     return f"Noise: {common}; {rare} in {games[rare]}."
 
 
-def _cells(one: Audit) -> tuple[str, ...]:
+def _table(rows: Sequence[Sequence[tuple[str, str]]]) -> str:
+    """Return rows of (column, cell) as a table."""
+    head = [name for name, _ in rows[0]]
+    return table(head, [[cell for _, cell in row] for row in rows], right=False)
+
+
+def _cells(one: Audit) -> list[tuple[str, str]]:
     finding = one.finding
-    return (
-        one.game,
-        f"{finding.runs:,}",
-        f"{one.claimed:.3g}",
-        f"{finding.epsilon:.3g}",
-        f"{finding.gaussian_epsilon:.3g}" if one.gaussian else "",
-        f"{finding.tpr:.4f}",
-        f"{finding.allowed:.4f}",
-        "passed" if one.passed else "EXCEEDED" if finding.exceeded else "GAVE UP",
-        f"{one.seconds:.1f}",
-    )
+    return [
+        ("game", one.game),
+        ("runs", f"{finding.runs:,}"),
+        ("claimed ε", f"{one.claimed:.3g}"),
+        ("shown ε ≥", f"{finding.epsilon:.3g}"),
+        ("as Gaussian", f"{finding.gaussian_epsilon:.3g}" if one.gaussian else ""),
+        ("TPR ≥", f"{finding.tpr:.4f}"),
+        ("allowed", f"{finding.allowed:.4f}"),
+        ("verdict", "passed" if one.passed else "EXCEEDED" if finding.exceeded else "GAVE UP"),
+        ("seconds", f"{one.seconds:.1f}"),
+    ]
 
 
 def _verdict(found: Sequence[Audit]) -> str:
@@ -81,7 +67,7 @@ def _verdict(found: Sequence[Audit]) -> str:
 
 def membership_text(found: Sequence[Membership]) -> str:
     """Return one line per algorithm and attack, beside what the claim allows."""
-    lines = _table([MEMBERSHIP, *(_guesses(one) for one in found)])
+    lines = _table([_guesses(one) for one in found])
     how = (
         f"{found[0].models} models attacked, each trained on a random half of made-up records; "
         "± one standard error."
@@ -92,30 +78,18 @@ def membership_text(found: Sequence[Membership]) -> str:
         if failed
         else "PASSED: no guess is better than what is claimed allows."
     )
-    return "\n".join([*lines, "", how, NOTES[-1], "", verdict])
+    return "\n".join([lines, "", how, NOTES[-1], "", verdict])
 
 
-def _guesses(one: Membership) -> tuple[str, ...]:
-    allowed = ("any", "any")
-    if one.epsilon is not None:
-        allowed = (f"{one.auc_allowed:.4f}", f"{one.tpr_allowed:.4f}")
-    return (
-        one.algorithm,
-        "∞" if one.epsilon is None else f"{one.epsilon:g}",
-        one.attack,
-        f"{one.auc:.4f} ± {one.auc_error:.4f}",
-        allowed[0],
-        f"{one.tpr:.4f} ± {one.tpr_error:.4f}",
-        allowed[1],
-        "EXCEEDED" if one.exceeded else "passed" if one.epsilon else "no claim",
-    )
-
-
-def _table(cells: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(line[k]) for line in cells) for k in range(len(cells[0]))]
-    lines = [_line(line, widths) for line in cells]
-    return [lines[0], _line(["-" * width for width in widths], widths), *lines[1:]]
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "| " + " | ".join(c.ljust(w) for c, w in zip(cells, widths, strict=True)) + " |"
+def _guesses(one: Membership) -> list[tuple[str, str]]:
+    free = one.epsilon is None
+    return [
+        ("algorithm", one.algorithm),
+        ("ε", "∞" if free else f"{one.epsilon:g}"),
+        ("attack", one.attack),
+        ("AUC", f"{one.auc:.4f} ± {one.auc_error:.4f}"),
+        ("allowed", "any" if free else f"{one.auc_allowed:.4f}"),
+        ("TPR at FPR 1 %", f"{one.tpr:.4f} ± {one.tpr_error:.4f}"),
+        ("allowed", "any" if free else f"{one.tpr_allowed:.4f}"),
+        ("verdict", "EXCEEDED" if one.exceeded else "no claim" if free else "passed"),
+    ]

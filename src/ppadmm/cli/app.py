@@ -34,6 +34,13 @@ app = typer.Typer(
 )
 
 
+def new_group(name: str, text: str, parent: typer.Typer = app) -> typer.Typer:
+    """Return a new group of commands."""
+    group = typer.Typer(name=name, help=text, no_args_is_help=True, rich_markup_mode=None)
+    parent.add_typer(group)
+    return group
+
+
 def _version(value: bool) -> None:
     if value:
         typer.echo(f"ppadmm {__version__}")

@@ -12,25 +12,23 @@ from ppadmm.cli.common import interruptible, show
 @app.command(cls=names.NamingCommand)
 def audit(
     algorithm: Annotated[
-        str, typer.Option(metavar="NAMES", help="Comma-separated: {audited}, or all.")
+        str, options.value("NAMES", "Comma-separated: {audited}, or all.")
     ] = "all",
     epsilon: Annotated[
         float, options.epsilon("Budget of the audited runs; small ones show little.")
     ] = 4.0,
     delta: options.Delta = 1e-5,
     runs: Annotated[
-        int | None,
-        typer.Option(metavar="K", help="Runs on each data set [20000; 1000 with --secure]."),
+        int | None, options.value("K", "Runs on each data set [20000; 1000 with --secure].")
     ] = None,
     seed: Annotated[int, options.seed("Of the simulated noise.")] = 0,
     secure: Annotated[
-        bool, typer.Option("--secure", help="With the secure sampler in the loop: slower.")
+        bool, options.flag("--secure", "With the secure sampler in the loop: slower.")
     ] = False,
     membership: Annotated[
         bool,
-        typer.Option(
-            "--membership",
-            help="Guess who trained models were trained on; --runs is their number [64].",
+        options.flag(
+            "--membership", "Guess who trained models were trained on; --runs is their number [64]."
         ),
     ] = False,
     as_json: options.Json = False,

@@ -3,25 +3,17 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ppadmm.cli import options
-from ppadmm.cli.app import app
+from ppadmm.cli.app import app, new_group
 from ppadmm.cli.common import show
 from ppadmm.cli.passphrases import Passphrase, PassphraseFile, new_passphrase, opened
 
-key_app = typer.Typer(
-    name="key",
-    help="Keys to sign certificates with (Ed25519).",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-app.add_typer(key_app)
+key_app = new_group("key", "Keys to sign certificates with (Ed25519).")
 
 
 @key_app.command()
 def new(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The new private key.")],
+    file: Annotated[Path, options.argument("FILE", "The new private key.")],
     passphrase: Passphrase = False,
     passphrase_file: PassphraseFile = None,
     as_json: options.Json = False,
@@ -34,27 +26,23 @@ def new(
 
     secret = new_passphrase(file, passphrase, passphrase_file)
     public = new_key(file, secret)
-    if as_json:
-        encrypted = secret is not None
-        keys = {"private_key": str(file), "public_key": f"{file}.pub", "public": public}
-        show(keys | {"encrypted": encrypted})
-        return
+    keys = {"private_key": str(file), "public_key": f"{file}.pub", "public": public}
     how = "keep it secret; NOT encrypted" if secret is None else "encrypted; keep it secret"
-    show(f"Private key: {file} ({how})\nPublic key:  {file}.pub\n{public}")
+    lines = [f"Private key: {file} ({how})", f"Public key:  {file}.pub", public]
     if secret is None:
-        show("Whoever reads that file can sign in your name; --passphrase encrypts it.")
+        lines.append("Whoever reads that file can sign in your name; --passphrase encrypts it.")
+    show({**keys, "encrypted": secret is not None} if as_json else lines)
 
 
 @app.command()
 def certify(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A folder that train wrote.")],
-    key: Annotated[Path, typer.Option(metavar="FILE", help="The private key to sign with.")],
+    run: Annotated[Path, options.argument("RUN", "A folder that train wrote.")],
+    key: Annotated[Path, options.value("FILE", "The private key to sign with.")],
     name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Who signs [the ledger's owner, or the key].")
+        str | None, options.value("NAME", "Who signs [the ledger's owner, or the key].")
     ] = None,
     peer: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY", help="Public key of another party; may be repeated."),
+        list[str] | None, options.value("KEY", "Public key of another party; may be repeated.")
     ] = None,
     out: Annotated[Path | None, options.out("FILE", "New file [RUN/certificate.json].")] = None,
     passphrase_file: PassphraseFile = None,
@@ -74,23 +62,18 @@ def certify(
 
 @app.command()
 def verify(
-    certificates: Annotated[
-        list[Path], typer.Argument(metavar="CERT…", help="Certificates of one run.")
-    ],
+    certificates: Annotated[list[Path], options.argument("CERT…", "Certificates of one run.")],
     trust: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY", help="A public key that is known to be a party's."),
+        list[str] | None, options.value("KEY", "A public key that is known to be a party's.")
     ] = None,
     ledger: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The ledger that the first certificate names."),
+        Path | None, options.value("FILE", "The ledger that the first certificate names.")
     ] = None,
     run: Annotated[
-        Path | None, typer.Option(metavar="RUN", help="The run folder, to compare its model.")
+        Path | None, options.value("RUN", "The run folder, to compare its model.")
     ] = None,
     agreement: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Your copy of what all peers signed."),
+        Path | None, options.value("FILE", "Your copy of what all peers signed.")
     ] = None,
     as_json: options.Json = False,
 ) -> None:
@@ -108,7 +91,5 @@ def verify(
 
     trusted = [public_key_named(each) for each in trust or []]
     verdicts = verify_certificates(certificates, trusted, ledger, run, agreement)
-    if as_json:
-        show({"certificates": [verdict.to_dict() for verdict in verdicts]})
-        return
-    show(verdicts_text(certificates, verdicts))
+    plain = {"certificates": [verdict.to_dict() for verdict in verdicts]}
+    show(plain if as_json else verdicts_text(certificates, verdicts))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ppadmm.errors import InputError, PpadmmError
+from ppadmm.errors import InputError, PpadmmError, UnfinishedError
 
 if TYPE_CHECKING:
     from ppadmm.runs.ledger_session import LedgerOptions
@@ -85,11 +85,17 @@ def interruptible(kept: str = "nothing was written") -> Iterator[None]:
         raise InterruptedRunError(f"Interrupted; {kept}.") from None
 
 
-@contextmanager
-def kept_for(command: str | None) -> Iterator[None]:
-    """Where the results of a paid run cannot be written, add which command writes them later."""
+def written(
+    write: Callable[[], Path | None], command: str | None
+) -> tuple[Path | None, UnfinishedError | None]:
+    """Write results; return where they are and what is missing, to be raised after they are shown.
+
+    Where those of a paid run cannot be written, the error adds which command writes them later.
+    """
     try:
-        yield
+        return write(), None
+    except UnfinishedError as error:
+        return None, error
     except InputError as error:
         if command is None:
             raise
@@ -101,25 +107,18 @@ Report = Callable[[int, int], None]
 
 
 @contextmanager
-def progress(hidden: bool) -> Iterator[Report | None]:
-    """Show the rounds of a run as a bar on standard error while it is a terminal."""
-    if hidden or not sys.stderr.isatty():
-        yield None
-    else:
-        with _bar("rounds") as report:
-            yield report
+def progress(hidden: bool, unit: str = "rounds") -> Iterator[Report | None]:
+    """Show a bar on standard error while it is a terminal, elsewhere a line now and then of cells.
 
-
-@contextmanager
-def sweep_progress(hidden: bool) -> Iterator[Report | None]:
-    """Show the cells of a sweep: a bar on a terminal, elsewhere a line now and then."""
+    The rounds of a run are over soon enough to show none there.
+    """
     if hidden:
         yield None
     elif sys.stderr.isatty():
-        with _bar("cells") as report:
+        with _bar(unit) as report:
             yield report
     else:
-        yield Lines(time.monotonic)
+        yield Lines(time.monotonic) if unit == "cells" else None
 
 
 @contextmanager
@@ -167,6 +166,8 @@ def _spelt(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
-def show(value: str | dict[str, Any]) -> None:
-    """Print text as it is and anything else as one line of JSON."""
-    typer.echo(value if isinstance(value, str) else json.dumps(value, allow_nan=False))
+def show(value: str | list[str] | dict[str, Any]) -> None:
+    """Print a text or lines as they are, and plain data as one line of JSON."""
+    if isinstance(value, dict):
+        value = json.dumps(value, allow_nan=False)
+    typer.echo(value if isinstance(value, str) else "\n".join(value))

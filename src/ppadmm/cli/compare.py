@@ -3,18 +3,16 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ppadmm.cli import names, options
 from ppadmm.cli.app import app
-from ppadmm.cli.common import agents_or_column, interruptible, numbers, show, sweep_progress
+from ppadmm.cli.common import agents_or_column, interruptible, numbers, progress, show
 
 
 @app.command(cls=names.NamingCommand)
 def compare(
     data: options.Data = "synthetic",
     algorithms: Annotated[
-        str, typer.Option(metavar="NAMES", help="Comma-separated: {algorithms}, or all.")
+        str, options.value("NAMES", "Comma-separated: {algorithms}, or all.")
     ] = "all",
     epsilons: Annotated[str, options.epsilons("Budgets, comma-separated.")] = "0.5,1,2",
     seeds: options.Seeds = 5,
@@ -35,8 +33,7 @@ def compare(
     engine: options.SweepEngine = "pool",
     ray_address: options.RayAddress = None,
     out: Annotated[
-        Path | None,
-        options.out("DIR", "Folder for finished cells; one that exists is continued."),
+        Path | None, options.out("DIR", "Folder for finished cells; one that exists is continued.")
     ] = None,
     as_json: options.Json = False,
 ) -> None:
@@ -59,7 +56,7 @@ def compare(
             label=label, data_dir=data_dir, calibration=calibration, rounds=rounds, eta=eta,
             beta=beta, multiclass=multiclass,
         )  # fmt: skip
-        with sweep_progress(hidden=as_json) as report:
+        with progress(as_json, "cells") as report:
             rows = run(grid, report, out, jobs or 1, runner)
     if as_json:
         figures = [row.to_dict() for row in rows]

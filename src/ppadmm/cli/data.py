@@ -5,16 +5,10 @@ from typing import Annotated, Any
 import typer
 
 from ppadmm.cli import options
-from ppadmm.cli.app import app
+from ppadmm.cli.app import new_group
 from ppadmm.cli.common import interruptible, show
 
-group = typer.Typer(
-    name="data",
-    help="The data sets that are known by name, and how to get them.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-app.add_typer(group)
+group = new_group("data", "The data sets that are known by name, and how to get them.")
 
 HEAD = ("name", "here", "records", "features", "from", "licence")
 
@@ -33,17 +27,15 @@ def list_(
 
     folder = data_folder(data_dir)
     rows = [facts(source, folder) for source in SOURCES.values()]
-    if as_json:
-        show({"data_dir": None if folder is None else str(folder), "data": rows})
-        return
-    show(_table(rows))
-    where = "none (give --data-dir or PPADMM_DATA)" if folder is None else str(folder)
-    show(f"\nData folder: {where}. To get a data set: ppadmm data fetch NAME.")
+    place = None if folder is None else str(folder)
+    where = place or "none (give --data-dir or PPADMM_DATA)"
+    text = f"\nData folder: {where}. To get a data set: ppadmm data fetch NAME."
+    show({"data_dir": place, "data": rows} if as_json else [_table(rows), text])
 
 
 @group.command()
 def fetch(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="adult; us and brazil: the steps.")],
+    name: Annotated[str, options.argument("NAME", "adult; us and brazil: the steps.")],
     data_dir: options.DataDir = None,
     url: Annotated[
         str | None,
@@ -73,12 +65,7 @@ def _table(rows: list[dict[str, Any]]) -> str:
         here = "yes" if row["present"] else "no"
         numbers = (f"{row['records']:,}", str(row["features"]))
         cells.append((row["name"], here, *numbers, row["origin"], row["licence"]))
-    widths = [max(len(line[k]) for line in cells) for k in range(len(HEAD))]
-    return "\n".join(
-        "  ".join(_aligned(k, cell, widths[k]) for k, cell in enumerate(line)).rstrip()
-        for line in cells
-    )
-
-
-def _aligned(k: int, cell: str, width: int) -> str:
-    return cell.rjust(width) if HEAD[k] in ("records", "features") else cell.ljust(width)
+    sides = ("<", "<", ">", ">", "<", "<")
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    form = "  ".join(f"{{:{side}{width}}}" for side, width in zip(sides, widths, strict=True))
+    return "\n".join(form.format(*line).rstrip() for line in cells)

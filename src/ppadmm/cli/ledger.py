@@ -3,27 +3,21 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ppadmm.cli import options
-from ppadmm.cli.app import app
+from ppadmm.cli.app import new_group
 from ppadmm.cli.common import show
 
-ledger_app = typer.Typer(
-    name="ledger",
-    help="The privacy budget of a data owner: granted, spent, verified (docs/ledger.md).",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+ledger_app = new_group(
+    "ledger", "The privacy budget of a data owner: granted, spent, verified (docs/ledger.md)."
 )
-app.add_typer(ledger_app)
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="The ledger.")]
+File = Annotated[Path, options.argument("FILE", "The ledger.")]
 
 
 @ledger_app.command()
 def new(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The new ledger.")],
-    owner: Annotated[str, typer.Option(metavar="NAME", help="Who owns the records.")],
+    file: Annotated[Path, options.argument("FILE", "The new ledger.")],
+    owner: Annotated[str, options.value("NAME", "Who owns the records.")],
     as_json: options.Json = False,
 ) -> None:
     """Make a new, empty ledger.
@@ -41,16 +35,16 @@ def new(
 @ledger_app.command()
 def grant(
     file: File,
-    dataset: Annotated[str, typer.Argument(metavar="NAME", help="What the data set is called.")],
+    dataset: Annotated[str, options.argument("NAME", "What the data set is called.")],
     epsilon: Annotated[float, options.epsilon("For all runs together.")],
     delta: options.Delta = 1e-6,
-    by: Annotated[str, typer.Option(metavar="NAME", help="Who grants it [the user].")] = "",
-    note: Annotated[str, typer.Option(metavar="TEXT", help="Why, or where it is written.")] = "",
+    by: Annotated[str, options.value("NAME", "Who grants it [the user].")] = "",
+    note: Annotated[str, options.value("TEXT", "Why, or where it is written.")] = "",
     rule: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            help="adaptive (each run may be chosen because of what earlier ones released) or "
+        options.value(
+            "NAME",
+            "adaptive (each run may be chosen because of what earlier ones released) or "
             "planned (all runs are fixed before the first; costs a little less).",
         ),
     ] = "adaptive",
@@ -76,14 +70,13 @@ def grant(
     with OwnerLedger.open(file) as ledger:
         ledger.grant(dataset, Budget(epsilon, delta), by, note, rule, Protection(adjacency))
         spent = ledger.spent(dataset)
-        if as_json:
-            granted = {"granted": epsilon, "delta": delta, "rule": rule, "adjacency": adjacency}
-            show({"dataset": dataset, **granted, "spent": spent})
-            return
-        show(
-            f"{dataset}: ε = {epsilon:g} at δ = {delta:g} granted for {adjacency} ({rule} rule), "
-            f"ε = {spent:.4g} spent so far."
-        )
+    plain = {"dataset": dataset, "granted": epsilon, "delta": delta, "rule": rule,
+             "adjacency": adjacency, "spent": spent}  # fmt: skip
+    text = (
+        f"{dataset}: ε = {epsilon:g} at δ = {delta:g} granted for {adjacency} ({rule} rule), "
+        f"ε = {spent:.4g} spent so far."
+    )
+    show(plain if as_json else text)
 
 
 @ledger_app.command(name="show")
@@ -104,11 +97,10 @@ def show_ledger(file: File, as_json: options.Json = False) -> None:
 def verify_ledger(
     file: File,
     head: Annotated[
-        str | None,
-        typer.Option(metavar="HASH", help="A head that was noted before; it must still be there."),
+        str | None, options.value("HASH", "A head that was noted before; it must still be there.")
     ] = None,
     certificate: Annotated[
-        Path | None, typer.Option(metavar="CERT", help="A certificate whose head must be there.")
+        Path | None, options.value("CERT", "A certificate whose head must be there.")
     ] = None,
     as_json: options.Json = False,
 ) -> None:
@@ -122,22 +114,20 @@ def verify_ledger(
 
     books, last = verify_book(file, head, certificate)
     known = bool(head) or certificate is not None
-    if as_json:
-        show({"ledger": books.ledger, "owner": books.owner, "entries": last.count,
-              "head": last.hash, "end_checked": known})  # fmt: skip
-        return
-    show(f"{file}: all {last.count} entries hold. Head: {last.hash}")
-    if not known:
-        show(
-            "Whether entries are missing at the end was not checked: give --head or --certificate."
-        )
+    plain = {"ledger": books.ledger, "owner": books.owner, "entries": last.count,
+             "head": last.hash, "end_checked": known}  # fmt: skip
+    open_end = (
+        "Whether entries are missing at the end was not checked: give --head or --certificate."
+    )
+    lines = [f"{file}: all {last.count} entries hold. Head: {last.hash}"]
+    show(plain if as_json else lines if known else [*lines, open_end])
 
 
 @ledger_app.command()
 def abandon(
     file: File,
-    run: Annotated[str, typer.Argument(metavar="RUN", help="An unfinished run.")],
-    note: Annotated[str, typer.Option(metavar="TEXT", help="Why.")] = "",
+    run: Annotated[str, options.argument("RUN", "An unfinished run.")],
+    note: Annotated[str, options.value("TEXT", "Why.")] = "",
     as_json: options.Json = False,
 ) -> None:
     """End a run that will not be resumed. What it reserved stays spent if it charged anything.
@@ -149,7 +139,5 @@ def abandon(
     with OwnerLedger.open(file) as ledger:
         ledger.abandon(run, note)
         back = ledger.books.runs[run].given_back
-        if as_json:
-            show({"run": run, "outcome": "abandoned", "given_back": back})
-            return
-        show(f"Run {run}: abandoned; " + ("given back." if back else "its cost stays spent."))
+    text = f"Run {run}: abandoned; " + ("given back." if back else "its cost stays spent.")
+    show({"run": run, "outcome": "abandoned", "given_back": back} if as_json else text)

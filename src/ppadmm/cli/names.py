@@ -6,74 +6,43 @@ only when that help is shown: `ppadmm --help` and `--version` stay quick.
 
 import re
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import Any
 
 from typer.core import TyperCommand
 
-
-def _algorithms() -> Iterable[str]:
-    from ppadmm.algorithms import ALGORITHMS
-
-    return ALGORITHMS
-
-
-def _peer_algorithms() -> Iterable[str]:
-    from ppadmm.algorithms import ALGORITHMS
-
-    return (name for name, recipe in ALGORITHMS.items() if not recipe.pooled)
-
-
-def _planned() -> Iterable[str]:
-    from ppadmm.planning.specification import PLANNED
-
-    return PLANNED
-
-
-def _audited() -> Iterable[str]:
-    from ppadmm.auditing.suite import AUDITED
-
-    return AUDITED
-
-
-def _graphs() -> Iterable[str]:
-    from ppadmm.problem.graphs import KINDS
-
-    return KINDS
-
-
-def _data() -> Iterable[str]:
-    from ppadmm.datasets import NAMES
-
-    return NAMES
-
-
-def _solvers() -> Iterable[str]:
-    from ppadmm.solvers import SOLVERS
-
-    return ("auto", *SOLVERS)
-
-
-LISTS: dict[str, Callable[[], Iterable[str]]] = {
-    "algorithms": _algorithms,
-    "peer_algorithms": _peer_algorithms,
-    "planned": _planned,
-    "audited": _audited,
-    "graphs": _graphs,
-    "data": _data,
-    "solvers": _solvers,
+LISTS = {
+    "algorithms": "ppadmm.algorithms:ALGORITHMS",
+    "planned": "ppadmm.planning.specification:PLANNED",
+    "audited": "ppadmm.auditing.suite:AUDITED",
+    "graphs": "ppadmm.problem.graphs:KINDS",
+    "data": "ppadmm.datasets:NAMES",
+    "solvers": "ppadmm.solvers:SOLVERS",
 }
+"""Where the names are: a module and what it calls them."""
+
+
+def listed(what: str) -> Iterable[str]:
+    """Return the names of one kind."""
+    if what == "peer_algorithms":
+        from ppadmm.algorithms import ALGORITHMS
+
+        return (name for name, recipe in ALGORITHMS.items() if not recipe.pooled)
+    module, _, name = LISTS[what].partition(":")
+    found: Iterable[str] = getattr(import_module(module), name)
+    return ("auto", *found) if what == "solvers" else found
 
 
 def filled(text: str) -> str:
     """Return a text with the names that there are in place of `{algorithms}` and its like."""
-    return re.sub(r"\{(\w+)\}", lambda found: ", ".join(LISTS[found[1]]()), text)
+    return re.sub(r"\{(\w+)\}", lambda found: ", ".join(listed(found[1])), text)
 
 
-def completed(listed: str) -> Callable[[str], list[str]]:
-    """Return what a shell is told when it asks to complete one of the names in `listed`."""
+def completed(text: str) -> Callable[[str], list[str]]:
+    """Return what a shell is told when it asks to complete one of the names in a text."""
 
     def complete(incomplete: str) -> list[str]:
-        return [name for name in filled(listed).split(", ") if name.startswith(incomplete)]
+        return [name for name in filled(text).split(", ") if name.startswith(incomplete)]
 
     return complete
 

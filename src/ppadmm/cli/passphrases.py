@@ -3,22 +3,20 @@
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from ppadmm.cli import options
 
 VARIABLE = "PPADMM_PASSPHRASE"
 Passphrase = Annotated[
-    bool, typer.Option("--passphrase", help="Ask for a passphrase to encrypt it with.")
+    bool, options.flag("--passphrase", "Ask for a passphrase to encrypt it with.")
 ]
 PassphraseFile = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help=f"The passphrase of the private key is this file's first line [${VARIABLE}].",
+    options.value(
+        "FILE", f"The passphrase of the private key is this file's first line [${VARIABLE}]."
     ),
 ]
 
@@ -29,14 +27,17 @@ def new_passphrase(key: Path, ask: bool, file: Path | None) -> bytes | None:
     return _asked(f"New passphrase of {key}", twice=True) if secret is None and ask else secret
 
 
-def opened(key: Path, file: Path | None) -> "Ed25519PrivateKey":
-    """Read a private key; where nobody told its passphrase, ask whoever is at the terminal."""
-    from ppadmm.statements.keys import is_encrypted, read_key
+def opened(key: Path, file: Path | None, any_kind: bool = False) -> Any:
+    """Read a private key; where nobody told its passphrase, ask whoever is at the terminal.
+
+    It must be one that signs messages unless `any_kind` will do, such as an authority's.
+    """
+    from ppadmm.statements.keys import is_encrypted, read_any_key, read_key
 
     secret = _told(file)
     if secret is None and is_encrypted(key) and sys.stdin.isatty():
         secret = _asked(f"Passphrase of {key}")
-    return read_key(key, secret)
+    return read_any_key(key, secret) if any_kind else read_key(key, secret)
 
 
 def _told(file: Path | None) -> bytes | None:

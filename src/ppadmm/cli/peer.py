@@ -8,48 +8,35 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ppadmm.cli import options
-from ppadmm.cli.app import app
+from ppadmm.cli.app import new_group
 from ppadmm.cli.common import interruptible, show
-from ppadmm.cli.passphrases import Passphrase, PassphraseFile, new_passphrase
+from ppadmm.cli.passphrases import Passphrase, PassphraseFile, new_passphrase, opened
+from ppadmm.errors import InputError
 
 if TYPE_CHECKING:
     from cryptography import x509
 
-group = typer.Typer(
-    name="peer",
-    help="Train with others over a network, with no server (docs/peers.md).",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+group = new_group("peer", "Train with others over a network, with no server (docs/peers.md).")
+authority_group = new_group(
+    "ca", "The project's own certificate authority, kept by one person.", group
 )
-authority_group = typer.Typer(
-    name="ca",
-    help="The project's own certificate authority, kept by one person.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-group.add_typer(authority_group)
-app.add_typer(group)
 
-PeerPath = Annotated[Path, typer.Argument(metavar="PEER.toml", help="The site's settings.")]
+PeerPath = Annotated[Path, options.argument("PEER.toml", "The site's settings.")]
 Folder = Annotated[Path, typer.Option("--ca", metavar="DIR", help="Folder of the authority.")]
-Days = Annotated[int, typer.Option(metavar="DAYS", help="How long it is valid.")]
+Days = Annotated[int, options.value("DAYS", "How long it is valid.")]
 Fingerprint = Annotated[
-    str | None,
-    typer.Option(metavar="HEX", help="The fingerprint you were told; otherwise you are asked."),
+    str | None, options.value("HEX", "The fingerprint you were told; otherwise you are asked.")
 ]
 
 
 @group.command()
 def new(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The site's name.")],
-    agent: Annotated[int, typer.Option(metavar="N", help="Its number in the agreement, from 0.")],
+    name: Annotated[str, options.argument("NAME", "The site's name.")],
+    agent: Annotated[int, options.value("N", "Its number in the agreement, from 0.")],
     endpoint: Annotated[
-        str | None,
-        typer.Option(metavar="HOST:PORT", help="How others dial it [it only dials out]."),
+        str | None, options.value("HOST:PORT", "How others dial it [it only dials out].")
     ] = None,
-    folder: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="New folder [the name].")
-    ] = None,
+    folder: Annotated[Path | None, options.value("DIR", "New folder [the name].")] = None,
     passphrase: Passphrase = False,
     passphrase_file: PassphraseFile = None,
     as_json: options.Json = False,
@@ -66,14 +53,15 @@ def new(
     secret = partial(new_passphrase, ask=passphrase, file=passphrase_file)
     site = new_site(name, agent, endpoint, folder, secret)
     file, keys = site.folder / "peer.toml", site.keys
-    if as_json:
-        public = keys.public_signing_key()
-        show({"file": str(file), "keys": str(keys.folder), "public_signing_key": public})
-        return
-    show(f"{file}: written; read it and fill in the rest.")
-    show(f"{keys.tls}, {keys.signing}: made. They never leave this site; keep a copy in a safe.")
-    show(f"Public message key, for the agreement: {keys.public_signing_key()}")
-    show(f"Next: ppadmm peer request {quoted(file)}")
+    public = keys.public_signing_key()
+    plain = {"file": str(file), "keys": str(keys.folder), "public_signing_key": public}
+    lines = [
+        f"{file}: written; read it and fill in the rest.",
+        f"{keys.tls}, {keys.signing}: made. They never leave this site; keep a copy in a safe.",
+        f"Public message key, for the agreement: {public}",
+        f"Next: ppadmm peer request {quoted(file)}",
+    ]
+    show(plain if as_json else lines)
 
 
 @group.command()
@@ -96,20 +84,22 @@ def request(
     asked = enrolment.request(peer.keys, peer.name, peer.hosts)
     place = out or Path(f"{peer.name}.request.pem")
     write_new(place, asked.public_bytes(Encoding.PEM))
-    if as_json:
-        show({"request": str(place), "fingerprint": certificates.fingerprint(asked)})
-        return
-    show(f"{place}: written; mail it to whoever keeps the authority.")
-    show(f"Fingerprint, to be read out over the telephone: {certificates.fingerprint(asked)}")
+    mine = certificates.fingerprint(asked)
+    lines = [
+        f"{place}: written; mail it to whoever keeps the authority.",
+        f"Fingerprint, to be read out over the telephone: {mine}",
+    ]
+    show({"request": str(place), "fingerprint": mine} if as_json else lines)
 
 
 @group.command()
 def approve(
-    file: Annotated[Path, typer.Argument(metavar="REQUEST", help="What a site sent.")],
+    file: Annotated[Path, options.argument("REQUEST", "What a site sent.")],
     ca: Folder = Path("ca"),
     fingerprint: Fingerprint = None,
     days: Days = 365,
     out: Annotated[Path | None, options.out("FILE", "New file [NAME.reply.pem].")] = None,
+    passphrase_file: PassphraseFile = None,
     as_json: options.Json = False,
 ) -> None:
     """Issue a certificate for a request, once its fingerprint was compared with the sender.
@@ -126,30 +116,32 @@ def approve(
     name = certificates.common_name(asked)
     place = out or Path(f"{agent_name(name)}.reply.pem")
     require_absent(place)
-    _require_told(as_json, fingerprint)
     if not as_json:
-        show(f"Name:        {name}")
         addresses = ", ".join(certificates.alternatives(asked))
-        show(f"Addresses:   {addresses or 'none (it only dials out)'}")
-        show(f"Message key: {certificates.signing_key_of(asked) or 'none'}")
-    _compare("the site", asked, fingerprint, quiet=as_json)
-    reply = Authority(ca).approve(asked, days)
+        lines = [
+            f"Name:        {name}",
+            f"Addresses:   {addresses or 'none (it only dials out)'}",
+            f"Message key: {certificates.signing_key_of(asked) or 'none'}",
+        ]
+        show(lines)
+    _compare("the site", asked, fingerprint, as_json)
+    reply = Authority(ca, partial(opened, file=passphrase_file, any_kind=True)).approve(asked, days)
     write_new(place, certificates.pem(reply))
     until, mine = _day(reply[0]), certificates.fingerprint(reply[-1])
-    if as_json:
-        show({"reply": str(place), "name": name, "until": until, "authority_fingerprint": mine})
-        return
-    show(f"{place}: written, valid until {until}; mail it back.")
-    show(f"Fingerprint of the authority: {mine}")
+    plain = {"reply": str(place), "name": name, "until": until, "authority_fingerprint": mine}
+    lines = [
+        f"{place}: written, valid until {until}; mail it back.",
+        f"Fingerprint of the authority: {mine}",
+    ]
+    show(plain if as_json else lines)
 
 
 @group.command()
 def join(
     file: PeerPath,
-    reply: Annotated[Path, typer.Argument(metavar="REPLY", help="What the authority sent.")],
+    reply: Annotated[Path, options.argument("REPLY", "What the authority sent.")],
     ca: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Your organisation's own authority [in the reply]."),
+        Path | None, options.value("FILE", "Your organisation's own authority [in the reply].")
     ] = None,
     fingerprint: Fingerprint = None,
     as_json: options.Json = False,
@@ -166,28 +158,31 @@ def join(
     roots = certificates.read_certificates(ca) if ca else []
     trusted = enrolment.roots_of(given, roots)
     if not peer.keys.authority.exists():
-        _require_told(as_json, fingerprint)
-        _compare("the authority", trusted[0], fingerprint, quiet=as_json)
+        _compare("the authority", trusted[0], fingerprint, as_json)
     own = enrolment.join(peer.keys, peer.name, given, roots)
     vouched = certificates.signing_key_of(own) is not None
-    if as_json:
-        place = str(peer.keys.certificate)
-        show({"certificate": place, "name": peer.name, "until": _day(own), "key_vouched": vouched})
-        return
-    show(f"{peer.keys.certificate}: for {peer.name}, until {_day(own)}.")
-    show(f"Next: records, schema and ledger, as {file} says; then: ppadmm peer card {quoted(file)}")
-    if not vouched:
-        show("It does not vouch for the message key: tell the others that key some other safe way.")
+    place, until = str(peer.keys.certificate), _day(own)
+    plain = {"certificate": place, "name": peer.name, "until": until, "key_vouched": vouched}
+    lines = [
+        f"{place}: for {peer.name}, until {until}.",
+        f"Next: records, schema and ledger, as {file} says; then: ppadmm peer card {quoted(file)}",
+        "It does not vouch for the message key: tell the others that key some other safe way.",
+    ]
+    show(plain if as_json else lines[:2] if vouched else lines)
 
 
 @authority_group.command("new")
 def new_authority(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The project's name.")],
-    folder: Annotated[Path, typer.Option(metavar="DIR", help="New folder.")] = Path("ca"),
+    name: Annotated[str, options.argument("NAME", "The project's name.")],
+    folder: Annotated[Path, options.value("DIR", "New folder.")] = Path("ca"),
     days: Days = 3650,
+    passphrase: Passphrase = False,
+    passphrase_file: PassphraseFile = None,
     as_json: options.Json = False,
 ) -> None:
     """Make an authority for one project. Whoever has its key decides who may take part.
+
+    A passphrase encrypts that key; `peer approve` and `peer ca revoke` then need it, too.
 
     Example: ppadmm peer ca new "stroke study"
     """
@@ -195,22 +190,27 @@ def new_authority(
     from ppadmm.peers.pki.authority import Authority
 
     authority = Authority(folder)
-    authority.make(name, days)
-    mine = certificates.fingerprint(authority.certificate)
-    if as_json:
-        show({"key": str(authority.key_file), "certificate": str(authority.file),
-              "until": _day(authority.certificate), "fingerprint": mine})  # fmt: skip
-        return
-    show(f"{authority.key_file}: made. Keep it off the network; it never needs to be on a peer.")
-    show(f"{authority.file}: its certificate, until {_day(authority.certificate)}.")
-    show(f"Fingerprint, to be read out to every site: {mine}")
+    secret = new_passphrase(authority.key_file, passphrase, passphrase_file)
+    authority.make(name, days, passphrase=secret)
+    mine, until = certificates.fingerprint(authority.certificate), _day(authority.certificate)
+    key, file = str(authority.key_file), str(authority.file)
+    plain = {"key": key, "certificate": file, "until": until, "fingerprint": mine,
+             "encrypted": secret is not None}  # fmt: skip
+    how = "encrypted" if secret else "NOT encrypted (--passphrase encrypts it)"
+    lines = [
+        f"{key}: made, {how}. Keep it off the network; it never needs to be on a peer.",
+        f"{file}: its certificate, until {until}.",
+        f"Fingerprint, to be read out to every site: {mine}",
+    ]
+    show(plain if as_json else lines)
 
 
 @authority_group.command()
 def revoke(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name in the certificate.")],
+    name: Annotated[str, options.argument("NAME", "The name in the certificate.")],
     folder: Folder = Path("ca"),
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the others.")] = "",
+    reason: Annotated[str, options.value("TEXT", "Why, for the others.")] = "",
+    passphrase_file: PassphraseFile = None,
     as_json: options.Json = False,
 ) -> None:
     """Revoke a name for good and sign the list anew; send the list to every site.
@@ -219,36 +219,29 @@ def revoke(
     """
     from ppadmm.peers.pki.authority import Authority
 
-    authority = Authority(folder)
+    authority = Authority(folder, partial(opened, file=passphrase_file, any_kind=True))
     found = authority.revoke(name, reason)
-    if as_json:
-        names = sorted(found.names)
-        show({"list": str(authority.revocations), "number": found.number, "revoked": names})
-        return
-    show(f"{authority.revocations}: list {found.number}, {len(found.names)} revoked.")
-    show("Send it to every site, to be put beside its keys as revoked.json; runs heed it at once.")
-
-
-def _require_told(as_json: bool, told: str | None) -> None:
-    """Refuse to ask a person in the middle of JSON."""
-    from ppadmm.errors import InputError
-
-    if as_json and told is None:
-        raise InputError("With --json nobody is asked; give --fingerprint, as it was read out.")
+    place, names = str(authority.revocations), sorted(found.names)
+    lines = [
+        f"{place}: list {found.number}, {len(names)} revoked.",
+        "Send it to every site, to be put beside its keys as revoked.json; runs heed it at once.",
+    ]
+    show({"list": place, "number": found.number, "revoked": names} if as_json else lines)
 
 
 def _compare(
     who: str,
     thing: "x509.Certificate | x509.CertificateSigningRequest",
     told: str | None,
-    quiet: bool = False,
+    as_json: bool,
 ) -> None:
-    """Go on only if the fingerprint was compared with its owner."""
-    from ppadmm.errors import InputError
+    """Go on only if the fingerprint was compared with its owner; nobody is asked amid JSON."""
     from ppadmm.peers.pki import certificates
 
+    if as_json and told is None:
+        raise InputError("With --json nobody is asked; give --fingerprint, as it was read out.")
     mine = certificates.fingerprint(thing)
-    if not quiet:
+    if not as_json:
         show(f"Fingerprint: {mine}")
     if told is not None:
         if not certificates.same_fingerprint(mine, told):

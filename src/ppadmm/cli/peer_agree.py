@@ -28,27 +28,23 @@ def card(
     Example: ppadmm peer card hospital-a/peer.toml --epsilon 1
     """
     from ppadmm.peers.agreeing import make_card
-    from ppadmm.peers.enrolling import require_absent
     from ppadmm.peers.settings import PeerFile
-    from ppadmm.runs.folder import write_json
 
     peer = PeerFile.load(file)
     found = make_card(peer, epsilon)
     place = out or Path(f"{peer.name}.card.json")
-    require_absent(place)
-    write_json(place, found.to_dict())
-    if as_json:
-        show({"file": str(place), **found.to_dict()})
-        return
-    show(f"{place}: {found.party.records:,} records, ε ≤ {epsilon:g}, schema {found.schema[:12]}….")
-    show("Mail it to whoever drafts the agreement (ppadmm peer agree).")
+    found.save(place)
+    n, schema = found.party.records, found.schema[:12]
+    lines = [
+        f"{place}: {n:,} records, ε ≤ {epsilon:g}, schema {schema}….",
+        "Mail it to whoever drafts the agreement (ppadmm peer agree).",
+    ]
+    show({"file": str(place), **found.to_dict()} if as_json else lines)
 
 
 @group.command(cls=names.NamingCommand)
 def agree(
-    cards: Annotated[
-        list[Path], typer.Argument(metavar="CARD…", help="What every site sent (peer card).")
-    ],
+    cards: Annotated[list[Path], options.argument("CARD…", "What every site sent (peer card).")],
     out: Annotated[Path, options.out("FILE", "New file.")] = Path("agreement.json"),
     graph: options.Graph = "ring",
     algorithm: Annotated[str, options.algorithm(listed="{peer_algorithms}")] = "pp",
@@ -59,12 +55,10 @@ def agree(
     eta: options.Eta = None,
     regularisation: options.Regularisation = 0.0,
     patience: Annotated[
-        float,
-        typer.Option(metavar="S", help="Seconds to wait for a silent neighbour in the run."),
+        float, options.value("S", "Seconds to wait for a silent neighbour in the run.")
     ] = 600.0,
     pace: Annotated[
-        float,
-        typer.Option(metavar="S", help="Send S seconds after all neighbours have [at once]."),
+        float, options.value("S", "Send S seconds after all neighbours have [at once].")
     ] = 0.0,
     as_json: options.Json = False,
 ) -> None:
@@ -75,28 +69,27 @@ def agree(
     from ppadmm.algorithms.method import MethodSpec
     from ppadmm.peers.agreeing import agreement_text, draft_agreement
     from ppadmm.peers.agreement_file import Card, save_agreement
-    from ppadmm.peers.enrolling import require_absent
 
-    require_absent(out)
     method = MethodSpec(
         algorithm=algorithm, loss=loss, multiclass=multiclass, delta=delta, rounds=rounds, eta=eta,
         regularisation=regularisation,
     )  # fmt: skip
     offered = [Card.load(path) for path in cards]
     terms = draft_agreement(offered, graph, method, patience=patience, pace=pace)
-    save_agreement(terms, out)
-    if as_json:
-        show({"file": str(out), "digest": terms.digest, "agreement": asdict(terms)})
-        return
-    show(agreement_text(terms))
-    show(f"\n{out}: written. Send it to every site, to put beside its peer.toml, read and sign:")
-    show("ppadmm peer sign PEER.toml")
+    save_agreement(terms, out, new=True)
+    plain = {"file": str(out), "digest": terms.digest, "agreement": asdict(terms)}
+    lines = [
+        agreement_text(terms),
+        f"\n{out}: written. Send it to every site, to put beside its peer.toml, read and sign:",
+        "ppadmm peer sign PEER.toml",
+    ]
+    show(plain if as_json else lines)
 
 
 @group.command()
 def sign(
     file: PeerPath,
-    yes: Annotated[bool, typer.Option("--yes", help="Sign without being asked.")] = False,
+    yes: Annotated[bool, options.flag("--yes", "Sign without being asked.")] = False,
     passphrase_file: PassphraseFile = None,
     as_json: options.Json = False,
 ) -> None:
@@ -112,20 +105,19 @@ def sign(
     peer = PeerFile.load(file)
     terms = peer.terms()
     party = review_agreement(peer, terms)
+    reasons = list(party.public.not_private_because)
     if as_json and not yes:
         raise InputError("With --json nobody is asked; give --yes after reading the agreement.")
     if not as_json:
         show(agreement_text(terms))
         show(f"\nThis site is agent {peer.agent}, {peer.name!r}.")
-        if party.public.not_private_because:
-            show(f"NOT PRIVATE: {'; '.join(party.public.not_private_because)}.")
+        if reasons:
+            show(f"NOT PRIVATE: {'; '.join(reasons)}.")
     if not yes:
         with interruptible("nothing was signed"):
             if not typer.confirm("Sign it?", default=False):
                 raise InputError("It was not signed.")
     place = sign_agreement(peer, party, partial(opened, file=passphrase_file))
-    if as_json:
-        reasons = list(party.public.not_private_because)
-        show({"file": str(place), "digest": terms.digest, "not_private_because": reasons})
-        return
-    show(f"{place}: signed {terms.digest[:12]}…. Next: ppadmm peer check {quoted(file)}")
+    plain = {"file": str(place), "digest": terms.digest, "not_private_because": reasons}
+    text = f"{place}: signed {terms.digest[:12]}…. Next: ppadmm peer check {quoted(file)}"
+    show(plain if as_json else text)

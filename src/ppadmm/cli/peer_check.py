@@ -3,8 +3,6 @@
 from functools import partial
 from typing import Annotated
 
-import typer
-
 from ppadmm.cli import options
 from ppadmm.cli.common import interruptible, show
 from ppadmm.cli.passphrases import PassphraseFile, opened
@@ -21,9 +19,7 @@ class ProblemsError(PpadmmError):
 @group.command()
 def check(
     file: PeerPath,
-    seconds: Annotated[
-        float, typer.Option(metavar="S", help="How long to listen for the neighbours.")
-    ] = 10.0,
+    seconds: Annotated[float, options.value("S", "How long to listen for the neighbours.")] = 10.0,
     passphrase_file: PassphraseFile = None,
     as_json: options.Json = False,
 ) -> None:

@@ -1,5 +1,6 @@
 """`ppadmm peer run` and `peer router`: a site's part in a run over a network."""
 
+import signal
 import sys
 from functools import partial
 from pathlib import Path
@@ -8,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ppadmm.cli import options
-from ppadmm.cli.common import interruptible, kept_for, show
+from ppadmm.cli.common import interruptible, show, written
 from ppadmm.cli.passphrases import PassphraseFile, opened
 from ppadmm.cli.peer import PeerPath, group
-from ppadmm.errors import PpadmmError, UnfinishedError
+from ppadmm.errors import PpadmmError
 
 if TYPE_CHECKING:
     from ppadmm.peers.agreement import Agreement
@@ -31,22 +32,17 @@ def run(
         Path | None, options.out("DIR", "New folder [results-RUN beside peer.toml].")
     ] = None,
     status: Annotated[
-        int | None,
-        typer.Option(metavar="PORT", help="Page and /metrics on 127.0.0.1 [as in peer.toml]."),
+        int | None, options.value("PORT", "Page and /metrics on 127.0.0.1 [as in peer.toml].")
     ] = None,
     log: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Log, one JSON object a line [state-RUN/log.jsonl]."),
+        Path | None, options.value("FILE", "Log, one JSON object a line [state-RUN/log.jsonl].")
     ] = None,
     wait: Annotated[
-        float | None,
-        typer.Option(metavar="S", help="Seconds to wait for everybody to begin [for ever]."),
+        float | None, options.value("S", "Seconds to wait for everybody to begin [for ever].")
     ] = None,
     test_seed: Annotated[
         int | None,
-        typer.Option(
-            metavar="INT", help="Simulate: noise from a seed, NOT private; charges no ledger."
-        ),
+        options.value("INT", "Simulate: noise from a seed, NOT private; charges no ledger."),
     ] = None,
     passphrase_file: PassphraseFile = None,
     as_json: options.Json = False,
@@ -62,13 +58,7 @@ def run(
     Example: ppadmm peer run hospital-a/peer.toml
     """
     from ppadmm.peers.loading import load_site
-    from ppadmm.peers.running import (
-        Watching,
-        result_summary,
-        result_text,
-        run_site,
-        write_results,
-    )
+    from ppadmm.peers.running import Watching, result_summary, result_text, run_site, write_results
     from ppadmm.runs.folder import require_new
 
     site = load_site(file, test_seed, partial(opened, file=passphrase_file))
@@ -78,15 +68,11 @@ def run(
     tell = None if as_json else partial(typer.echo, err=True)
     screen = not as_json and sys.stderr.isatty()
     watching = Watching(port, log, tell, screen, refusals=True)
-    _end_as_by_hand()
+    # A service manager's SIGTERM ends the run as Ctrl-C does: cleanly, to be taken up.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with interruptible("start it again to go on; what was paid for is not paid for again"):
         result = run_site(site, watching, wait)
-    unfinished = None
-    try:
-        with kept_for("the same command"):
-            write_results(site, result, folder)
-    except UnfinishedError as error:
-        unfinished = error
+    _, unfinished = written(lambda: write_results(site, result, folder), "the same command")
     show(result_summary(result, folder) if as_json else result_text(result, folder))
     if unfinished is not None:
         raise unfinished
@@ -101,7 +87,7 @@ def run(
 def router(
     file: PeerPath,
     listen: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="The address to listen on.")
+        str, options.value("HOST:PORT", "The address to listen on.")
     ] = "0.0.0.0:7447",
     as_json: options.Json = False,
 ) -> None:
@@ -125,10 +111,3 @@ def router(
 
     with interruptible("the router is closed"):
         run_router(peer, listen, say)
-
-
-def _end_as_by_hand() -> None:
-    """Let a service manager's SIGTERM end the run as Ctrl-C does: cleanly, to be taken up."""
-    import signal
-
-    signal.signal(signal.SIGTERM, signal.default_int_handler)

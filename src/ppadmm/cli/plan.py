@@ -12,65 +12,54 @@ from ppadmm.cli.common import counts, interruptible, numbers, progress, show
 
 @app.command(cls=names.NamingCommand)
 def plan(
-    records: Annotated[
-        int | None, typer.Option(metavar="n", help="Training records of every agent.")
-    ] = None,
+    records: Annotated[int | None, options.value("n", "Training records of every agent.")] = None,
     records_per_agent: Annotated[
-        str | None, typer.Option(metavar="n,n,…", help="Training records, agent by agent.")
+        str | None, options.value("n,n,…", "Training records, agent by agent.")
     ] = None,
     features: Annotated[
-        int | None,
-        typer.Option(metavar="d", help="Features, the intercept included [the public records']."),
+        int | None, options.value("d", "Features, the intercept included [the public records'].")
     ] = None,
     agents: options.OpenAgents = None,
     graph: options.Graph = "erdos-renyi",
     epsilon: Annotated[float, options.epsilon("Budget of the run.")] = 1.0,
     delta: options.Delta = 1e-6,
     error: Annotated[
-        float | None,
-        typer.Option(metavar="α", help="Find the smallest ε with this median test error."),
+        float | None, options.value("α", "Find the smallest ε with this median test error.")
     ] = None,
     epsilons: Annotated[
         str | None, options.epsilons("Budgets of the curve [1/8 to 4 times ε].")
     ] = None,
     algorithm: Annotated[str, options.algorithm(listed="{planned}")] = "pp",
-    classes: Annotated[int | None, typer.Option(metavar="K", help="Classes [2].")] = None,
+    classes: Annotated[int | None, options.value("K", "Classes [2].")] = None,
     loss: options.Loss = "logistic",
     nonprivate_error: Annotated[
-        float | None,
-        typer.Option(metavar="e", help="Test error of a model without privacy on similar data."),
+        float | None, options.value("e", "Test error of a model without privacy on similar data.")
     ] = None,
     majority_error: Annotated[
-        float | None,
-        typer.Option(metavar="m", help="Share of all but the commonest class, if it is known."),
+        float | None, options.value("m", "Share of all but the commonest class, if it is known.")
     ] = None,
     like: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Plan with made-up records of one kind (table, scattered, power-law, flat) or a "
+        options.value(
+            "NAME",
+            "Plan with made-up records of one kind (table, scattered, power-law, flat) or a "
             "data set (synthetic, adult, us, brazil) [made-up records of several kinds].",
         ),
     ] = None,
     public: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Plan with these records. Declares them PUBLIC."),
+        Path | None, options.value("FILE", "Plan with these records. Declares them PUBLIC.")
     ] = None,
-    schema: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Schema of the public records.")
-    ] = None,
+    schema: Annotated[str | None, options.value("FILE", "Schema of the public records.")] = None,
     label: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Label column of the public records.")
+        str | None, options.value("NAME", "Label column of the public records.")
     ] = None,
     data_dir: options.DataDir = None,
     adjacency: options.Adjacency = "replace-one",
     rounds: options.Rounds = None,
     eta: options.Eta = None,
     beta: options.Beta = None,
-    seeds: Annotated[
-        int, typer.Option(metavar="K", help="Simulated runs, dealt over the populations.")
-    ] = 12,
-    seed: Annotated[int, typer.Option(metavar="S", help="Another seed, another simulation.")] = 0,
+    seeds: Annotated[int, options.value("K", "Simulated runs, dealt over the populations.")] = 12,
+    seed: Annotated[int, options.value("S", "Another seed, another simulation.")] = 0,
     changes: Annotated[
         bool, typer.Option(help="Simulate what would help most; quicker without.")
     ] = True,

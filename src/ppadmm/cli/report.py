@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from ppadmm.cli import options
 from ppadmm.cli.app import app
 from ppadmm.cli.common import interruptible, show
@@ -12,12 +10,12 @@ from ppadmm.cli.common import interruptible, show
 
 @app.command()
 def report(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A folder that train wrote.")],
+    run: Annotated[Path, options.argument("RUN", "A folder that train wrote.")],
     public: Annotated[
         bool,
-        typer.Option(
+        options.flag(
             "--public",
-            help="For sending outside: leave out everything that the privacy guarantee does not "
+            "For sending outside: leave out everything that the privacy guarantee does not "
             "cover (test figures, running time, folders). Refused for a run that is not private.",
         ),
     ] = False,

@@ -7,7 +7,7 @@ import typer
 
 from ppadmm.cli import options
 from ppadmm.cli.app import app
-from ppadmm.cli.common import interruptible, show, sweep_progress
+from ppadmm.cli.common import interruptible, progress, show
 
 
 @app.command()
@@ -32,9 +32,7 @@ def reproduce(
     jobs: options.Jobs = None,
     engine: options.SweepEngine = "pool",
     ray_address: options.RayAddress = None,
-    data: Annotated[
-        str, typer.Option(metavar="NAME", help="Data of figures 1 to 6, as for train.")
-    ] = "adult",
+    data: Annotated[str, options.value("NAME", "Data of figures 1 to 6, as for train.")] = "adult",
     label: options.Label = None,
     data_dir: options.DataDir = None,
     as_json: options.Json = False,
@@ -52,7 +50,7 @@ def reproduce(
 
     runner = cells_runner(engine, jobs, ray_address)
     kept = f"finished cells are kept in {str(out)!r} and the same command continues from there"
-    with interruptible(kept), sweep_progress(hidden=as_json) as report:
+    with interruptible(kept), progress(as_json, "cells") as report:
         setting = FigureSetting(data, seeds, splits, data_dir, label)
         result = run(figure_numbers(figures or ["all"]), setting, out, jobs, report, runner)
     show(result if as_json else reproduced_text(result))

@@ -2,8 +2,6 @@
 
 from typing import Annotated
 
-import typer
-
 from ppadmm.cli import names, options
 from ppadmm.cli.app import app
 from ppadmm.cli.common import interruptible, numbers, show
@@ -11,29 +9,23 @@ from ppadmm.cli.common import interruptible, numbers, show
 
 @app.command(cls=names.NamingCommand)
 def samples(
-    error: Annotated[
-        float, typer.Option(metavar="α", help="Excess expected loss that is accepted.")
-    ],
+    error: Annotated[float, options.value("α", "Excess expected loss that is accepted.")],
     epsilon: Annotated[float, options.epsilon("Budget of the run.")] = 1.0,
     delta: options.Delta = 1e-6,
-    features: Annotated[
-        int, typer.Option(metavar="d", help="Features, the intercept included.")
-    ] = 42,
-    agents: Annotated[int, typer.Option(metavar="N", help="Number of agents.")] = 5,
+    features: Annotated[int, options.value("d", "Features, the intercept included.")] = 42,
+    agents: Annotated[int, options.value("N", "Number of agents.")] = 5,
     graph: options.Graph = "erdos-renyi",
-    norm: Annotated[
-        float, typer.Option(metavar="R", help="Norm of the classifier to compare with.")
-    ] = 10.0,
+    norm: Annotated[float, options.value("R", "Norm of the classifier to compare with.")] = 10.0,
     confidence: Annotated[
-        float, typer.Option(metavar="p", help="Probability with which the bound holds.")
+        float, options.value("p", "Probability with which the bound holds.")
     ] = 0.95,
     loss: options.Loss = "logistic",
     rounds: Annotated[int | None, options.rounds("enough for a tenth of the error")] = None,
     eta: Annotated[float | None, options.eta("the one with the least bound")] = None,
     regularisation: Annotated[
-        float | None, typer.Option(metavar="λ̂", help="Regulariser [the one with the least bound].")
+        float | None, options.value("λ̂", "Regulariser [the one with the least bound].")
     ] = None,
-    beta: Annotated[float, options.beta()] = 1e-8,
+    beta: Annotated[float, options.beta("Gradient norm that local solves reach.")] = 1e-8,
     adjacency: options.Adjacency = "replace-one",
     epsilons: Annotated[
         str, options.epsilons("Budgets of the table, comma-separated.")

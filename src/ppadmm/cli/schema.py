@@ -14,8 +14,7 @@ from ppadmm.cli.common import show
 @app.command()
 def schema(
     source: Annotated[
-        str,
-        typer.Argument(metavar="FILE|NAME", help="A CSV or Parquet file, or a named data set."),
+        str, options.argument("FILE|NAME", "A CSV or Parquet file, or a named data set.")
     ],
     label: options.Label = None,
     out: Annotated[
@@ -32,19 +31,14 @@ def schema(
     """
     from ppadmm.datasets import NAMES
     from ppadmm.datasets.catalogue import schema_text
+    from ppadmm.files import write_new
 
     text = schema_text(source, label)
     if out is not None:
-        _write(out, text)
+        write_new(out, text.encode())
     if as_json:
         show({"file": None if out is None else str(out), "schema": tomllib.loads(text)})
     elif out is None:
         typer.echo(text, nl=False)
     elif source not in NAMES:
         show(f"{out}: a draft. Correct it, then set confirmed = true in it.")
-
-
-def _write(out: Path, text: str) -> None:
-    from ppadmm.files import write_new
-
-    write_new(out, text.encode())

@@ -14,12 +14,11 @@ from ppadmm.cli.common import (
     interruptible,
     is_saved,
     kept_by,
-    kept_for,
     numbers,
     progress,
     show,
+    written,
 )
-from ppadmm.errors import UnfinishedError
 
 if TYPE_CHECKING:
     from ppadmm.algorithms.settings import Speaking
@@ -44,10 +43,9 @@ def train(
     partition: options.OpenPartition = None,
     memory: Annotated[
         str | None,
-        typer.Option(
-            metavar="SIZE",
-            help="Stream a Parquet file and hold at most so much of it at a time; for a folder "
-            "[512MB].",
+        options.value(
+            "SIZE",
+            "Stream a Parquet file and hold at most so much of it at a time; for a folder [512MB].",
         ),
     ] = None,
     graph: options.OpenGraph = None,
@@ -62,10 +60,7 @@ def train(
     ] = None,
     records: Annotated[
         str | None,
-        typer.Option(
-            metavar="n,n,…",
-            help="Training records of each agent, 0 to only listen [an even share].",
-        ),
+        options.value("n,n,…", "Training records of each agent, 0 to only listen [an even share]."),
     ] = None,
     delta: Annotated[
         float | None, options.delta("Its δ; choose it well below 1/records [1e-6].")
@@ -85,43 +80,36 @@ def train(
         ),
     ] = None,
     releases: Annotated[
-        int | None,
-        typer.Option(metavar="C", help="ipp: rounds to speak in at the most [half of them]."),
+        int | None, options.value("C", "ipp: rounds to speak in at the most [half of them].")
     ] = None,
     statistic: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="ipp: gradient, movement or loss [gradient]."),
+        str | None, options.value("NAME", "ipp: gradient, movement or loss [gradient].")
     ] = None,
-    test: Annotated[
-        str | None, typer.Option(metavar="NAME", help="ipp: auto, gaussian or svt [auto].")
-    ] = None,
+    test: Annotated[str | None, options.value("NAME", "ipp: auto, gaussian or svt [auto].")] = None,
     test_share: Annotated[
-        float | None,
-        typer.Option(metavar="SHARE", help="ipp: part of the budget for the tests [0.02]."),
+        float | None, options.value("SHARE", "ipp: part of the budget for the tests [0.02].")
     ] = None,
     level: Annotated[
-        float | None,
-        typer.Option(metavar="X", help="ipp: threshold, in units of the noise's effect [0.5]."),
+        float | None, options.value("X", "ipp: threshold, in units of the noise's effect [0.5].")
     ] = None,
     preset: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="paper: the settings of the paper, NOT private."),
+        str | None, options.value("NAME", "paper: the settings of the paper, NOT private.")
     ] = None,
     seed: options.Seed = None,
     engine: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            help="local (all agents in this process) or ray (each agent in an actor of a cluster; "
+        options.value(
+            "NAME",
+            "local (all agents in this process) or ray (each agent in an actor of a cluster; "
             "pip install 'ppadmm[ray]').",
         ),
     ] = "local",
     ray_address: options.RayAddress = None,
     checkpoints: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="With --engine ray: a folder that all nodes share, where an agent that is lost "
+        options.value(
+            "DIR",
+            "With --engine ray: a folder that all nodes share, where an agent that is lost "
             "is taken up from [temporary files of this machine].",
         ),
     ] = None,
@@ -137,9 +125,9 @@ def train(
     no_save: options.NoSave = False,
     mlflow: Annotated[
         str | None,
-        typer.Option(
-            metavar="URI",
-            help="Log to this MLflow store what was released, and nothing else; "
+        options.value(
+            "URI",
+            "Log to this MLflow store what was released, and nothing else; "
             "pip install 'ppadmm[mlflow]'.",
         ),
     ] = None,
@@ -192,12 +180,8 @@ def train(
             track.ready()
         with progress(hidden=as_json) as report:
             result = run(spec, report, booking=booking, engine=placed)
-        folder, unfinished = None, None
-        with kept_for(None if booking is None else "the same command with --resume"):
-            try:
-                folder = write_run(result, out) if save else None
-            except UnfinishedError as error:
-                unfinished = error
+        again = None if booking is None else "the same command with --resume"
+        folder, unfinished = written(lambda: write_run(result, out) if save else None, again)
     show(result.to_dict() if as_json else summary(result))
     if folder is not None and not as_json:
         typer.echo(f"\nResults: {folder}\nReport:  {folder / 'report.html'}")

@@ -12,28 +12,25 @@ from ppadmm.cli.common import (
     interruptible,
     is_saved,
     kept_by,
-    kept_for,
     numbers,
     progress,
     show,
+    written,
 )
-from ppadmm.errors import UnfinishedError
 
 
 @app.command(cls=names.NamingCommand)
 def tune(
     data: options.Data = "synthetic",
-    etas: Annotated[
-        str | None, typer.Option(metavar="η,η,…", help="Penalties to choose from.")
-    ] = None,
+    etas: Annotated[str | None, options.value("η,η,…", "Penalties to choose from.")] = None,
     regularisations: Annotated[
-        str | None, typer.Option(metavar="λ,λ,…", help="Regularisers to choose from.")
+        str | None, options.value("λ,λ,…", "Regularisers to choose from.")
     ] = None,
     how: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            help="split (all settings are run, in one budget) or repeat (a random number of runs, "
+        options.value(
+            "NAME",
+            "split (all settings are run, in one budget) or repeat (a random number of runs, "
             "only the best leaves: with --algorithm centralised).",
         ),
     ] = "split",
@@ -97,12 +94,8 @@ def tune(
                 on_run=report,
                 booking=booking,
             )
-        folder, unfinished = None, None
-        with kept_for(None if booking is None else "the same command with --resume"):
-            try:
-                folder = write_tuned(found, out) if save else None
-            except UnfinishedError as error:
-                unfinished = error
+        again = None if booking is None else "the same command with --resume"
+        folder, unfinished = written(lambda: write_tuned(found, out) if save else None, again)
     show(found.to_dict() if as_json else tune_text(found))
     if folder is not None and not as_json:
         typer.echo(f"\nResults: {folder}\nReport:  {folder / 'report.html'}")

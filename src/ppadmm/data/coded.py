@@ -44,11 +44,6 @@ class Coded(HoldsRecords):
         """The precision of the numbers."""
         return self.scale.dtype
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all rows."""
-        return int(self.numeric.nbytes + self.codes.nbytes + self.scale.nbytes)
-
     def __len__(self) -> int:
         return len(self.scale)
 

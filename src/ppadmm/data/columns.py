@@ -108,8 +108,15 @@ def whole(text: Any) -> Any:
 def texts(cells: Any, missing: Collection[str]) -> tuple[Any, Mask]:
     """Return the cells as text and where they are present; numbers as `spelt`."""
     text = cells if is_text(cells.type) else _spelt(cells)
-    absent = pc.or_(pc.is_null(text), pc.fill_null(_among(text, missing), False))
-    return text, ~mask(absent)
+    marked = pc.is_in(text, value_set=pa.array(list(missing), pa.string()))
+    return text, ~mask(pc.or_(pc.is_null(text), pc.fill_null(marked, False)))
+
+
+def distinct_texts(cells: Any, missing: Collection[str]) -> list[str]:
+    """Return the different texts of cells, without those that are missing."""
+    text, present = texts(cells, missing)
+    found: list[str] = pc.unique(text.filter(pa.array(present))).to_pylist()
+    return found
 
 
 def numbers(cells: Any, name: str, missing: Collection[str]) -> tuple[Vector, Mask]:
@@ -145,10 +152,6 @@ def not_a_cell(name: str, type_: Any) -> DataError:
             "leave the column out (ppadmm schema drafts a schema without it)"
         )
     return DataError(f"Column {name!r} holds {type_}, neither numbers nor text; {way_out}.")
-
-
-def _among(text: Any, values: Collection[str]) -> Any:
-    return pc.is_in(text, value_set=pa.array(list(values), pa.string()))
 
 
 def _spelt(cells: Any) -> Any:

@@ -44,14 +44,14 @@ def read_csv(path: Path, missing: Iterable[str] = ()) -> Any:
     Guarantee: replacing one record of a file that can be read changes one row of the table, or the
     file can no longer be read.
     """
-    data = _content(path).removeprefix(MARK)
-    quoted = b'"' in data
-    several_lines = quoted and _check_quotes(path, data)
-    names, body = _header(path, data)
     try:
+        data = _content(path).removeprefix(MARK)
+        quoted = b'"' in data
+        several_lines = quoted and _check_quotes(data)
+        names, body = _header(data)
         return _arrow(names, body, missing, quoted, several_lines)
     except DataError as error:
-        raise _refused(path, str(error)) from None
+        raise DataError(f"Cannot read {str(path)!r} as csv: {error}.") from None
 
 
 def parse_rows(lines: bytes, names: Sequence[str], missing: Iterable[str]) -> Any:
@@ -65,28 +65,27 @@ def _content(path: Path) -> bytes:
         raw = path.read_bytes()
         return gzip.decompress(raw) if path.suffix.lower() == ".gz" else raw
     except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise _refused(path, "it is no whole gzip file") from None
+        raise DataError("it is no whole gzip file") from None
     except OSError as error:
-        raise _refused(path, error.strerror or "the disk failed") from None
+        raise DataError(error.strerror or "the disk failed") from None
 
 
-def _header(path: Path, data: bytes) -> tuple[list[str], memoryview]:
+def _header(data: bytes) -> tuple[list[str], memoryview]:
     """Return the names of the columns and the bytes after them."""
     first = _first_line(data)
     try:
         text = first.decode()
         names = next(csv.reader(io.StringIO(text, newline="")), [])
     except UnicodeDecodeError:
-        raise _refused(path, f"the header is {_NOT_UTF8}") from None
+        raise DataError(f"the header is {_NOT_UTF8}") from None
     except csv.Error as error:
-        raise _refused(path, f"the header: {error}") from None
+        raise DataError(f"the header: {error}") from None
     if not text.strip():
-        raise _refused(path, "its first line is empty, and should name the columns")
+        raise DataError("its first line is empty, and should name the columns")
     if len(names) == 1 and (mark := next((m for m in ";\t|" if m in text), None)):
-        raise _refused(
-            path,
+        raise DataError(
             f"its cells are parted by {mark!r}; save the file with commas between cells and points "
-            "in numbers",
+            "in numbers"
         )
     return [name.strip() for name in names], memoryview(data)[len(first) :]
 
@@ -145,11 +144,8 @@ def _in_blocks(columns: list[str], body: memoryview, parse: Any, convert: Any) -
 # -- what is refused ----------------------------------------------------------------------------
 
 
-def _check_quotes(path: Path, data: bytes) -> bool:
-    """Refuse a mark that neither begins nor ends a cell, nor stands for one inside it.
-
-    Returns whether some cell has several lines.
-    """
+def _check_quotes(data: bytes) -> bool:
+    """Refuse a mark that does not belong where it is; return whether a cell has several lines."""
     cells, marks, several = _bytes(data), 0, False
     for start in range(0, len(data), PIECE):
         piece = cells[start : start + PIECE]
@@ -158,15 +154,14 @@ def _check_quotes(path: Path, data: bytes) -> bool:
         several |= bool(((np.searchsorted(places, ends) + marks) % 2).any())
         bad = _misplaced(cells, places, marks)
         if bad is not None:
-            raise _refused(
-                path,
+            raise DataError(
                 f"{_row_at(data, bad)} has a quotation mark inside a cell; put the whole cell in "
-                "quotation marks and write those inside it twice",
+                "quotation marks and write those inside it twice"
             )
         marks += len(places)
     if marks % 2:
         where = _row_at(data, data.rindex(b'"'))
-        raise _refused(path, f"{where} opens a quotation mark that nothing closes; close it")
+        raise DataError(f"{where} opens a quotation mark that nothing closes; close it")
     return several
 
 
@@ -224,7 +219,3 @@ def _outside(data: bytes, places: Places) -> Places:
 
 def _bytes(data: bytes) -> Bytes:
     return np.frombuffer(data, dtype=np.uint8)
-
-
-def _refused(path: Path, why: str) -> DataError:
-    return DataError(f"Cannot read {str(path)!r} as csv: {why}.")

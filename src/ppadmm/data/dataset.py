@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ppadmm import checks
-from ppadmm.data.file_identity import FileIdentity
 from ppadmm.data.schema import Schema
 from ppadmm.data.shard import Matrix, Vector
+from ppadmm.data.tables import FileIdentity
 from ppadmm.errors import DataError
 from ppadmm.records import HoldsRecords
 

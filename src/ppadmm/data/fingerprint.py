@@ -180,16 +180,7 @@ class Cells(HoldsRecords):
     @classmethod
     def of(cls, column: Any) -> "Cells":
         """Read a chunked Arrow column."""
-        parts = [cls._chunk(chunk) for chunk in column.chunks]
-        if len(parts) == 1:
-            return parts[0]
-        if not parts:
-            return cls(np.zeros(0, np.uint8), np.zeros(0, "<f8"), np.zeros((0, WIDTH), np.uint8))
-        each = zip(*((part.kinds, part.numbers, part.texts) for part in parts), strict=True)
-        return cls(*(np.concatenate(arrays) for arrays in each))
-
-    @classmethod
-    def _chunk(cls, values: Any) -> "Cells":
+        values = column.combine_chunks()
         n, kind = len(values), values.type
         if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
             plain = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
@@ -221,8 +212,7 @@ def _coded(values: Any) -> Any:
     try:
         return values.dictionary_encode()
     except pa.ArrowNotImplementedError:
-        texts = [None if value is None else str(value) for value in values.to_pylist()]
-        return pa.array(texts, pa.string()).dictionary_encode()
+        return _as_texts(values.to_pylist()).dictionary_encode()
 
 
 def _spelt_all(values: Sequence[Any]) -> Cells:
@@ -233,9 +223,7 @@ def _spelt_all(values: Sequence[Any]) -> Cells:
         found = _spelt(value)
         if isinstance(found, bytes):
             kinds[k] = TEXT
-            texts[k] = np.frombuffer(
-                hashlib.blake2b(found, digest_size=WIDTH).digest(), dtype=np.uint8
-            )
+            texts[k] = [*hashlib.blake2b(found, digest_size=WIDTH).digest()]
         elif found is not None:
             kinds[k], numbers[k] = NUMBER, found
     return Cells(kinds, numbers, texts)
@@ -261,17 +249,20 @@ def _spelt(value: Any) -> bytes | float | None:
 
 def _streamed(data: StreamedData) -> Iterator[Any]:
     """Read all columns of all files, a batch at a time."""
-    for group in data.groups:
-        for file in group.files:
-            for _, table in file.batches([name.strip() for name in file.names], BATCH_ROWS):
-                yield table
+    for _, file in data.files():
+        for _, table in file.batches([name.strip() for name in file.names], BATCH_ROWS):
+            yield table
 
 
 def _array(labels: Sequence[Any]) -> Any:
     try:
         return pa.array(labels)
     except (pa.ArrowException, TypeError):
-        return pa.array([None if label is None else str(label) for label in labels], pa.string())
+        return _as_texts(labels)
+
+
+def _as_texts(values: Iterable[Any]) -> Any:
+    return pa.array([None if value is None else str(value) for value in values], pa.string())
 
 
 def _sparse(rows: Any) -> Any:

@@ -24,7 +24,7 @@ from ppadmm.data.columns import (
     texts,
     whole,
 )
-from ppadmm.data.schema import MISSING, Categorical, Classes, Column, Label, Numeric, Schema, Target
+from ppadmm.data.schema import MISSING, Categorical, Column, Numeric, Schema, Target, target_of
 from ppadmm.data.tables import as_table
 from ppadmm.errors import DataError
 
@@ -110,12 +110,8 @@ def is_numeric(table: Any, name: str) -> bool:
 def _draft_column(cells: Any, name: str, missing: tuple[str, ...]) -> Column:
     if pa.types.is_boolean(cells.type) or is_text(cells.type):
         return _draft_categorical(cells, name, missing)
-    if is_number(cells.type) or pa.types.is_null(cells.type):
-        return _draft_numeric(cells, name, missing)
-    raise not_a_cell(name, cells.type)
-
-
-def _draft_numeric(cells: Any, name: str, missing: tuple[str, ...]) -> Numeric:
+    if not (is_number(cells.type) or pa.types.is_null(cells.type)):
+        raise not_a_cell(name, cells.type)
     values, present = numbers(cells, name, missing)
     seen = values[present] if present.any() else np.zeros(1)
     return Numeric(name, float(seen.min()), float(seen.max()))
@@ -160,6 +156,4 @@ def draft_label(cells: Any, name: str, missing: tuple[str, ...], numeric: bool) 
             "and which negative."
         )
     classes.sort(key=(lambda text: (float(text), text)) if numeric else None)
-    if len(classes) > 2:
-        return Classes(name, tuple(classes))
-    return Label(name, positive=(classes[1],), negative=(classes[0],))
+    return target_of(name, classes)

@@ -75,17 +75,14 @@ def _by_number(what: str, names: Names, missing: Names, alike: tuple[int, ...]) 
     listed = [(MISSING, marker) for marker in missing]
     listed += [(k, name) for k, name in enumerate(names) if name not in missing]
     for place, name in listed:
-        first, earlier = known.setdefault(_number(name), (place, name))
+        number = _TRUTH.get(name.lower()) or number_of(name) or name
+        first, earlier = known.setdefault(number, (place, name))
         if groups.get(first, first) != groups.get(place, place):
             raise DataError(
                 f"{what} holds numbers or truth values, where {earlier!r} and {name!r} of the "
                 "schema are the same; write the column as text."
             )
     return {number: place for number, (place, _) in known.items()}
-
-
-def _number(name: str) -> str:
-    return _TRUTH.get(name.lower()) or number_of(name) or name
 
 
 def _refuse_inexact(cells: Any, what: str) -> None:

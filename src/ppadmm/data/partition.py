@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ppadmm import checks
-from ppadmm.data.columns import column, parses, texts
+from ppadmm.data.columns import column, distinct_texts, parses
 from ppadmm.data.dataset import Dataset
 from ppadmm.data.encode import category_codes
 from ppadmm.data.shard import Matrix, Shard, Vector
@@ -79,7 +78,7 @@ def split(dataset: Dataset, seed: int) -> tuple[Indices, Indices]:
 
 def split_rows(n: int, train_records: int, seed: int) -> tuple[Indices, Indices]:
     """Cut a random permutation of 0…n−1 at `train_records`."""
-    order = _permutation(n, seed, _SPLIT)
+    order = _generator(seed, _SPLIT).permutation(n)
     return order[:train_records], order[train_records:]
 
 
@@ -120,22 +119,32 @@ _BY_LABEL = (
 
 def even(n: int, agents: int, rng_seed: int) -> list[Indices]:
     """Deal 0…n−1 at random into `agents` parts whose sizes differ by at most one."""
-    n, agents = checks.count("n", n), checks.count("agents", agents)
-    if agents > n:
-        raise InputError(f"Expected at most {n} agents, one record each, got {agents}.")
-    return np.array_split(_permutation(n, rng_seed, _EVEN), agents)
+    n = checks.count("n", n)
+    return np.array_split(_generator(rng_seed, _EVEN).permutation(n), count_agents(n, agents))
 
 
 def sized(n: int, sizes: Sequence[int], rng_seed: int) -> list[Indices]:
     """Deal `sizes[i]` ≥ 0 of 0…n−1 at random to agent i; what is left over goes to nobody."""
+    check_sizes(n, sizes)
+    order = _generator(rng_seed, _EVEN).permutation(n)
+    return np.split(order[: sum(sizes)], np.cumsum(sizes)[:-1])
+
+
+def count_agents(n: int, agents: int) -> int:
+    """Return the number of agents, if n records are enough for them."""
+    if checks.count("agents", agents) > n:
+        raise InputError(f"Expected at most {n} agents, one record each, got {agents}.")
+    return agents
+
+
+def check_sizes(n: int, sizes: Sequence[int]) -> None:
+    """Refuse numbers of records per agent that n records cannot give."""
     for k, size in enumerate(sizes):
         checks.count(f"the number of records of agent {k}", size, at_least=0)
     if not any(sizes):
         raise InputError("Expected at least one agent with records, got none.")
     if sum(sizes) > n:
         raise InputError(f"Expected at most {n} records in all, got {sum(sizes)} over the agents.")
-    order = _permutation(n, rng_seed, _EVEN)
-    return np.split(order[: sum(sizes)], np.cumsum(sizes)[:-1])
 
 
 def by_column(
@@ -168,9 +177,7 @@ def dirichlet(y: Vector, agents: int, alpha: float, rng_seed: int) -> list[Indic
 
     Every agent gets at least one record: one without takes it from the largest part.
     """
-    n, agents = len(y), checks.count("agents", agents)
-    if agents > n:
-        raise InputError(f"Expected at most {n} agents, one record each, got {agents}.")
+    agents = count_agents(len(y), agents)
     alpha = checks.positive("the partition's α", alpha)
     rng = _generator(rng_seed, _DIRICHLET)
     parts: list[list[Indices]] = [[] for _ in range(agents)]
@@ -195,11 +202,9 @@ def _deal_by_column(data: Dataset, rows: Indices, name: str) -> Assignment:
         )
     schema = data.schema
     public = schema.public_values(name)
-    values = public or _seen(data.table, name, schema.missing)
-    whose = np.empty(data.n, dtype=np.int64)
-    for agent, part in enumerate(by_column(data.table, name, values, schema.missing)):
-        whose[part] = agent
-    parts = [np.flatnonzero(whose[rows] == agent) for agent in range(len(values))]
+    values = public or agents_in_order(name, seen_values(data.table, name, schema.missing))
+    whose = by_column_codes(data.table, name, values, schema.missing)[rows]
+    parts = [np.flatnonzero(whose == agent) for agent in range(len(values))]
     return named_by_column(name, values, parts, public is not None)
 
 
@@ -219,16 +224,9 @@ def named_by_column(
     )
 
 
-def _seen(table: Any, name: str, missing: Sequence[str]) -> tuple[str, ...]:
-    """Return the values of a column in order: by number where all are, else by letter."""
-    return agents_in_order(name, seen_values(table, name, missing))
-
-
 def seen_values(table: Any, name: str, missing: Sequence[str]) -> list[str]:
     """Return the different values of a column, as text."""
-    text, present = texts(column(table, name), missing)
-    values: list[str] = pc.unique(text.filter(present)).to_pylist()
-    return values
+    return distinct_texts(column(table, name), missing)
 
 
 def agents_in_order(name: str, values: Sequence[str]) -> tuple[str, ...]:
@@ -259,10 +257,6 @@ def _none_empty(parts: list[Indices]) -> list[Indices]:
             largest = max(range(len(parts)), key=lambda i: len(parts[i]))
             parts[k], parts[largest] = parts[largest][-1:], parts[largest][:-1]
     return parts
-
-
-def _permutation(n: int, seed: int, stream: int) -> Indices:
-    return _generator(seed, stream).permutation(n)
 
 
 def _generator(seed: int, stream: int) -> np.random.Generator:

@@ -4,14 +4,16 @@ A schema is public. Encoding a record uses the record and the schema and nothing
 and categories leak nothing as long as they were not read off private data (`confirmed`).
 """
 
+import dataclasses
 import json
 import math
 import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +40,7 @@ INTERCEPT = "intercept"
 MISSING = ("", "?")
 SPARSE_BELOW, SPARSE_ABOVE = 0.1, 200
 
+T = TypeVar("T")
 Slot: TypeAlias = tuple[NDArray[np.int64], Vector]
 """Where a column's one entry of each row stands within its group (n,), and its value (n,)."""
 
@@ -73,8 +76,6 @@ class Numeric:
                 f"Column {self.name!r}: unknown scale {self.scale!r}; choose linear, log or signed."
             )
 
-    width = 1
-
     @property
     def features(self) -> tuple[str, ...]:
         """The one feature's name."""
@@ -100,20 +101,14 @@ class Categorical:
         object.__setattr__(self, "categories", categories)
 
     @property
-    def width(self) -> int:
-        """Number of features."""
-        return len(self.categories)
-
-    @property
     def features(self) -> tuple[str, ...]:
         """One name per category: column=category."""
         return tuple(f"{self.name}={category}" for category in self.categories)
 
     def slot(self, table: Any, missing: tuple[str, ...]) -> Slot:
         """Return the place of the category, and 1 (0 if missing)."""
-        codes, present = category_codes(
-            column(table, self.name), self.name, self.categories, missing
-        )
+        cells = column(table, self.name)
+        codes, present = category_codes(cells, self.name, self.categories, missing)
         return codes, present.astype(np.float64)
 
 
@@ -143,11 +138,9 @@ class Label:
 
     def encode(self, cells: Any, missing: tuple[str, ...]) -> Vector:
         """Return y (n,) in {−1, +1}."""
-        texts, signs = self.negative + self.positive, [-1] * len(self.negative)
-        signs += [1] * len(self.positive)
-        return np.array(signs, dtype=np.float64)[
-            label_codes(cells, self.name, texts, missing, alike=signs)
-        ]
+        signs = [-1] * len(self.negative) + [1] * len(self.positive)
+        codes = label_codes(cells, self.name, self.negative + self.positive, missing, signs)
+        return np.array(signs, dtype=np.float64)[codes]
 
 
 @dataclass(frozen=True)
@@ -178,6 +171,13 @@ class Classes:
 
 
 Target: TypeAlias = Label | Classes
+
+
+def target_of(name: str, classes: Sequence[str]) -> Target:
+    """Return the label with these classes; of two the later one is positive."""
+    if len(classes) > 2:
+        return Classes(name, tuple(classes))
+    return Label(name, positive=(classes[1],), negative=(classes[0],))
 
 
 @dataclass(frozen=True)
@@ -222,11 +222,11 @@ class Schema:
     agents: tuple[Categorical, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "columns", tuple(self.columns))
+        for key in ("columns", "agents"):
+            object.__setattr__(self, key, tuple(getattr(self, key)))
         object.__setattr__(self, "missing", _strings("missing", self.missing, at_least=0))
         if not self.columns:
             raise DataError("Expected at least one column besides the label.")
-        object.__setattr__(self, "agents", tuple(self.agents))
         names = [c.name for c in (*self.columns, *self.agents)] + [self.label.name]
         if (twice := _repeated(names)) is not None:
             raise DataError(f"Column {twice!r} is listed twice (the label counts); remove one.")
@@ -246,12 +246,12 @@ class Schema:
     @property
     def dimension(self) -> int:
         """Number of features d, the intercept included."""
-        return sum(c.width for c in self.columns) + 1
+        return sum(len(c.features) for c in self.columns) + 1
 
     def public_values(self, name: str) -> tuple[str, ...] | None:
         """Return the public list of a column's values, or None where the schema has none."""
-        lists = {c.name: c.categories for c in self.columns if isinstance(c, Categorical)}
-        return (lists | {c.name: c.categories for c in self.agents}).get(name)
+        listed = (c for c in (*self.columns, *self.agents) if isinstance(c, Categorical))
+        return next((c.categories for c in listed if c.name == name), None)
 
     def is_sparse(self) -> bool:
         """Whether `auto` means CSR; from the schema alone, so that all organisations agree."""
@@ -267,28 +267,23 @@ class Schema:
 
     def encode_features(self, table: object, *, sparse: bool | Literal["auto"] = "auto") -> Matrix:
         """Return X (n, d) with ‖xᵢ‖ ≤ 1; the table needs no label."""
-        arrow = as_table(table)
-        slots = [c.slot(arrow, self.missing) for c in self.layout]
-        ones = np.ones(arrow.num_rows)
-        starts = np.cumsum([0] + [c.width for c in self.layout])
-        places = np.column_stack([p for p, _ in slots] + [np.zeros(len(ones), dtype=np.int64)])
-        values = np.column_stack([v for _, v in slots] + [ones])
+        places, values = self._entries(as_table(table))
         as_csr = self.is_sparse() if sparse == "auto" else sparse
-        return normalise_rows(assemble(places + starts, values, self.dimension, as_csr))
+        return normalise_rows(assemble(places, values, self.dimension, as_csr))
 
     def encode_coded(self, table: object) -> Coded:
         """Return the same X with one-hot groups kept as codes; equal to rounding."""
-        arrow = as_table(table)
-        n, d, layout = arrow.num_rows, self.dimension, self.layout
-        slots = [c.slot(arrow, self.missing) for c in layout]
-        numeric = [value for c, (_, value) in zip(layout, slots, strict=True) if _is_numeric(c)]
-        starts = np.cumsum([0] + [c.width for c in layout])
-        codes = [
-            np.where(value > 0.0, place + start, d)
-            for c, (place, value), start in zip(layout, slots, starts, strict=False)
-            if not _is_numeric(c)
-        ]
-        return Coded.of(_columns(numeric, n, float), _columns(codes, n, int), d, SHRINK)
+        (places, values), d = self._entries(as_table(table)), self.dimension
+        p = sum(isinstance(c, Numeric) for c in self.columns)
+        codes = np.where(values[:, p:-1] > 0.0, places[:, p:-1], d)
+        return Coded.of(np.ascontiguousarray(values[:, :p]), codes, d, SHRINK)
+
+    def _entries(self, table: Any) -> Slot:
+        """Return the feature that each column, and the intercept, is in a row, and its value."""
+        slots = [c.slot(table, self.missing) for c in self.layout]
+        slots.append((np.zeros(table.num_rows, dtype=np.int64), np.ones(table.num_rows)))
+        places, values = (np.column_stack(parts) for parts in zip(*slots, strict=True))
+        return places + np.cumsum([0] + [len(c.features) for c in self.layout]), values
 
     def encode_label(self, table: object) -> Vector:
         """Return y (n,): −1 and +1 for two classes, 0 … K−1 for more."""
@@ -312,16 +307,12 @@ class Schema:
     def to_toml(self) -> str:
         """Return the text of a schema file, for a person to check and confirm."""
         # Strings, numbers, truth values and lists of strings are spelt alike in JSON and TOML.
-        lines = [
-            f"format = {FORMAT}",
-            f"confirmed = {spelt(self.confirmed)}",
-            f"missing = {spelt(self.missing)}",
-            *toml_table("[label]", self.label),
-        ]
-        for c in self.columns:
-            lines += toml_table("[[columns]]", c)
-        for c in self.agents:
-            lines += toml_table("[[agents]]", c)
+        head = {"format": FORMAT, "confirmed": self.confirmed, "missing": self.missing}
+        lines = [f"{key} = {spelt(value)}" for key, value in head.items()]
+        lines += toml_table("[label]", self.label)
+        for key in ("columns", "agents"):
+            for c in getattr(self, key):
+                lines += toml_table(f"[[{key}]]", c)
         return "\n".join(lines) + "\n"
 
     @classmethod
@@ -330,28 +321,25 @@ class Schema:
 
         Where nothing is said about `confirmed`, nobody has confirmed it.
         """
-        _check_keys("the schema", content, {"columns", "label"},
-                    {"format", "missing", "confirmed", "agents"})  # fmt: skip
+        _check_keys("the schema", content, cls, also={"format"})
         columns = tuple(_column(entry) for entry in _tables(content, "columns"))
-        agents = tuple(_agents(entry) for entry in _tables(content, "agents"))
-        options = {"missing": content["missing"]} if "missing" in content else {}
-        confirmed = content.get("confirmed", False)
-        label = _target(content["label"])
-        return cls(columns, label, agents=agents, confirmed=confirmed, **options)
+        made = partial(_made, Categorical, "an agents column")
+        agents = tuple(made(entry) for entry in _tables(content, "agents"))
+        missing, confirmed = content.get("missing", MISSING), content.get("confirmed", False)
+        return cls(columns, _target(content["label"]), missing, confirmed, agents)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> "Schema":
         """Read a schema file."""
+        file = f"schema file {str(path)!r}"
         try:
             content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise DataError(f"There is no schema file {str(path)!r}.") from None
+            raise DataError(f"There is no {file}.") from None
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise DataError(f"Cannot read the schema file {str(path)!r}: {error}.") from None
+            raise DataError(f"Cannot read the {file}: {error}.") from None
         way = f"write format = {FORMAT} in its first line, or draft it anew with ppadmm schema"
-        require_format(
-            f"The schema file {str(path)!r}", content.get("format"), FORMAT, way, DataError
-        )
+        require_format(f"The {file}", content.get("format"), FORMAT, way, DataError)
         try:
             return cls.from_dict(content)
         except DataError as error:
@@ -362,15 +350,6 @@ class Schema:
         return canonical.digest(canonical.dumps_ascii(self.to_dict()))
 
 
-def _is_numeric(column: Column) -> bool:
-    return isinstance(column, Numeric)
-
-
-def _columns(parts: list[Any], n: int, dtype: type) -> Any:
-    """(n,) each → (n, parts), also for none."""
-    return np.column_stack(parts) if parts else np.empty((n, 0), dtype=dtype)
-
-
 def _tables(content: Mapping[str, Any], key: str) -> Sequence[object]:
     entries = content.get(key, ())
     if not isinstance(entries, list | tuple):
@@ -378,36 +357,37 @@ def _tables(content: Mapping[str, Any], key: str) -> Sequence[object]:
     return entries
 
 
-def _agents(entry: object) -> Categorical:
-    _check_keys("an agents column", entry, {"name", "categories"}, set())
-    return Categorical(**entry)  # type: ignore[arg-type]
-
-
 def _column(entry: object) -> Column:
     if isinstance(entry, Mapping) and "categories" in entry:
-        _check_keys("a categorical column", entry, {"name", "categories"}, set())
-        return Categorical(**entry)
-    _check_keys("a numeric column", entry, {"name", "low", "high"}, {"scale"})
-    return Numeric(**entry)  # type: ignore[arg-type]
+        return _made(Categorical, "a categorical column", entry)
+    return _made(Numeric, "a numeric column", entry)
 
 
 def _target(entry: object) -> Target:
-    if isinstance(entry, Mapping) and "classes" in entry:
-        _check_keys("the label", entry, {"name", "classes"}, set())
-        return Classes(**entry)
-    _check_keys("the label", entry, {"name", "positive", "negative"}, set())
-    return Label(**entry)  # type: ignore[arg-type]
+    several = isinstance(entry, Mapping) and "classes" in entry
+    return _made(Classes, "the label", entry) if several else _made(Label, "the label", entry)
 
 
-def _check_keys(what: str, entry: object, required: set[str], optional: set[str]) -> None:
+def _made(kind: Callable[..., T], what: str, entry: Any) -> T:
+    """Return what a table of a file spells."""
+    _check_keys(what, entry, kind)
+    return kind(**entry)
+
+
+def _check_keys(what: str, entry: object, kind: Any, also: Collection[str] = ()) -> None:
+    """Refuse what is no table with the fields of `kind`, those without a default at least."""
+    fields = dataclasses.fields(kind)
+    required = {field.name for field in fields if field.default is dataclasses.MISSING}
     if not isinstance(entry, Mapping):
         raise DataError(f"Expected {what} to be a table with {', '.join(sorted(required))}.")
     name = f" {entry['name']!r}" if "name" in entry else ""
     if lacking := sorted(required - set(entry)):
         raise DataError(f"In {what}{name}, {', '.join(lacking)} is missing.")
-    if unknown := sorted(set(map(str, entry)) - required - optional):
-        known = ", ".join(sorted(required | optional))
-        raise DataError(f"In {what}{name}, {unknown[0]!r} is unknown; known are: {known}.")
+    known = {field.name for field in fields}.union(also)
+    if unknown := sorted(set(map(str, entry)) - known):
+        raise DataError(
+            f"In {what}{name}, {unknown[0]!r} is unknown; known are: {', '.join(sorted(known))}."
+        )
 
 
 def _check_name(name: object) -> None:

@@ -135,18 +135,15 @@ def _check_codes(X: Coded) -> None:
     """
     end = X.numeric.shape[1]
     for group, codes in enumerate(np.asarray(X.codes).T):
-        some = codes[codes != X.d]
-        if _beyond(codes, end, X.d).any():
+        given = codes != X.d
+        beyond = given & ~((end <= codes) & (codes < X.d - 1))
+        if beyond.any():
             raise DataError(
                 f"Expected codes of group {group} between {end} and {X.d - 2}, or {X.d} for none, "
-                f"got another in row {int(np.argmax(_beyond(codes, end, X.d)))}; list "
-                "the groups in the order of their features."
+                f"got another in row {int(np.argmax(beyond))}; list the groups in the order "
+                "of their features."
             )
-        end = int(some.max()) + 1 if len(some) else end
-
-
-def _beyond(codes: Any, first: int, d: int) -> Any:
-    return (codes != d) & ~((first <= codes) & (codes < d - 1))
+        end = int(codes[given].max()) + 1 if given.any() else end
 
 
 def _canonical(X: Any) -> Matrix:

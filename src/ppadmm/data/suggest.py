@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from ppadmm.data.columns import column as cells_of
 from ppadmm.data.columns import (
     decoded,
+    distinct_texts,
     has_decimal_comma,
     is_number,
     is_text,
@@ -317,7 +318,6 @@ def _which_label(table: Any, source: str, missing: tuple[str, ...]) -> str:
 
 def _is_two_valued(table: Any, name: str, missing: tuple[str, ...]) -> bool:
     try:
-        text, present = texts(cells_of(table, name), missing)
+        return len(distinct_texts(cells_of(table, name), missing)) == 2
     except DataError:
         return False
-    return len(pc.unique(text.filter(pa.array(present)))) == 2

@@ -1,6 +1,8 @@
 """Files and data frames as Arrow tables; no cell changes how another is read."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from numbers import Number
@@ -15,7 +17,36 @@ import pyarrow.parquet
 from ppadmm.data.csv_file import read_csv
 from ppadmm.errors import DataError
 
-SUFFIXES = (".csv", ".csv.gz", ".parquet", ".pq")
+PARQUET = (".parquet", ".pq")
+SUFFIXES = (".csv", ".csv.gz", *PARQUET)
+
+
+@dataclass(frozen=True)
+class FileIdentity:
+    """A file by its size, its date and its number on the disk."""
+
+    path: Path
+    size: int
+    date: int
+    number: int
+
+    @classmethod
+    def of(cls, path: Path) -> "FileIdentity":
+        """Look at a file."""
+        status = path.stat()
+        return cls(path, status.st_size, status.st_mtime_ns, status.st_ino)
+
+    def require_same(self) -> None:
+        """Refuse a file that is not the one it was."""
+        try:
+            same = FileIdentity.of(self.path) == self
+        except OSError:
+            same = False
+        if not same:
+            raise DataError(
+                f"The file {str(self.path)!r} changed while it was read; start again when nobody "
+                "writes to it."
+            )
 
 
 def read_table(path: str | Path, *, missing: Iterable[str] = ("", "?")) -> Any:
@@ -25,9 +56,10 @@ def read_table(path: str | Path, *, missing: Iterable[str] = ("", "?")) -> Any:
     for a schema to say. Parquet has types of its own.
     """
     path = Path(path)
-    kind = _kind(path)
+    if not path.name.lower().endswith(SUFFIXES):
+        raise DataError(f"Cannot tell the format of {str(path)!r}; use {', '.join(SUFFIXES)}.")
     _check_file(path)
-    table = read_csv(path, missing) if kind == "csv" else _read_parquet(path)
+    table = read_csv(path, missing) if is_csv(path) else _read_parquet(path)
     if table.num_rows == 0:
         raise DataError(f"The file {str(path)!r} holds no records.")
     return table
@@ -91,7 +123,7 @@ def mixed(cells: Iterable[Any], *, nan_is_missing: bool = False, first: int = 1)
 
     Records are counted from `first`.
     """
-    if len(_kinds(cells)) < 2:
+    if len({_kind_of(type_) for type_ in set(map(type, cells))} - {None}) < 2:
         return None
     if nan_is_missing:
         cells = [None if isinstance(cell, float) and cell != cell else cell for cell in cells]
@@ -104,10 +136,6 @@ def mixed(cells: Iterable[Any], *, nan_is_missing: bool = False, first: int = 1)
         f"mixes {one} and {rows[row]} (row {row + first} is the first of another kind); make them "
         "one kind"
     )
-
-
-def _kinds(cells: Iterable[Any]) -> set[str | None]:
-    return {_kind_of(type_) for type_ in set(map(type, cells))} - {None}
 
 
 def _kind_of(type_: type) -> str | None:
@@ -134,19 +162,21 @@ def _why(frame: Any) -> str:
 
 
 def _read_parquet(path: Path) -> Any:
-    try:
+    with reading_parquet(path):
         table = pa.parquet.read_table(path)
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).strip().splitlines()[0].rstrip(".")
-        raise DataError(f"Cannot read {str(path)!r} as parquet: {reason}.") from None
     return table.rename_columns([name.strip() for name in table.column_names])
 
 
-def _kind(path: Path) -> str:
-    name = path.name.lower()
-    if not name.endswith(SUFFIXES):
-        raise DataError(f"Cannot tell the format of {str(path)!r}; use {', '.join(SUFFIXES)}.")
-    return "csv" if is_csv(path) else "parquet"
+@contextmanager
+def reading_parquet(path: Path) -> Iterator[None]:
+    """Name the file in what is said of it."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise DataError(f"There is no file {str(path)!r}.") from None
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).strip().splitlines()[0].rstrip(".")
+        raise DataError(f"Cannot read {str(path)!r} as parquet: {reason}.") from None
 
 
 def is_csv(path: Path) -> bool:

@@ -2,6 +2,7 @@
 
 import gzip
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +20,10 @@ UCI_FILES = ("adult.data", "adult.test")
 _SINGLE = ("adult.csv", "adult.csv.gz", "adult.parquet")
 
 NAMES = (
-    "age",
-    "workclass",
-    "fnlwgt",
-    "education",
-    "education-num",
-    "marital-status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "capital-gain",
-    "capital-loss",
-    "hours-per-week",
-    "native-country",
-    "income",
-)
+    "age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation",
+    "relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week",
+    "native-country", "income",
+)  # fmt: skip
 
 # Round bounds from what the columns mean, never from the records.
 _NUMERIC: tuple[Column, ...] = (
@@ -103,7 +92,8 @@ def read_adult(folder: Path) -> Any | None:
     files = adult_files(folder)
     if files is None:
         return None
-    table = _uci(files) if len(files) > 1 else _openml(files[0])
+    table = _uci(files) if len(files) > 1 else read_table(files[0])
+    table = table.rename_columns(["income" if n == "class" else n for n in table.column_names])
     if table.num_rows != RECORDS:
         raise DataError(
             f"Expected {RECORDS:,} Adult records in {str(folder)!r}, got {table.num_rows:,}; "
@@ -114,11 +104,10 @@ def read_adult(folder: Path) -> Any | None:
 
 def adult_files(folder: Path) -> list[Path] | None:
     """Return adult.data and adult.test, else the one file of OpenML, else None."""
-    pair = [plain_or_gz(folder, name) for name in UCI_FILES]
-    found = [file for file in pair if file is not None]
-    if len(found) == len(pair):
-        return found
-    single = next((folder / name for name in _SINGLE if (folder / name).is_file()), None)
+    pair = [file for name in UCI_FILES if (file := plain_or_gz(folder, name))]
+    if len(pair) == len(UCI_FILES):
+        return pair
+    single = first_file(folder, _SINGLE)
     return None if single is None else [single]
 
 
@@ -130,14 +119,14 @@ def _uci(files: list[Path]) -> Any:
         raise DataError(f"The Adult files are malformed: {error}; download them again.") from None
 
 
-def _openml(file: Path) -> Any:
-    table = read_table(file)
-    return table.rename_columns(["income" if n == "class" else n for n in table.column_names])
-
-
 def plain_or_gz(folder: Path, name: str) -> Path | None:
     """Return the file `name` or `name`.gz in `folder`, if one is there."""
-    return next((f for f in (folder / name, folder / f"{name}.gz") if f.is_file()), None)
+    return first_file(folder, (name, f"{name}.gz"))
+
+
+def first_file(folder: Path, names: Sequence[str]) -> Path | None:
+    """Return the first of these files that is in `folder`, if any."""
+    return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
 def unzipped(file: Path) -> bytes:
@@ -150,7 +139,5 @@ def unzipped(file: Path) -> bytes:
 
 def _content(file: Path) -> bytes:
     """Return the records as lines, without the comment at the head of adult.test."""
-    raw = unzipped(file)
-    return b"".join(
-        line.strip() + b"\n" for line in raw.splitlines() if line.strip() and line[:1] != b"|"
-    )
+    lines = [line.strip() for line in unzipped(file).splitlines() if line[:1] != b"|"]
+    return b"".join(line + b"\n" for line in lines if line)

@@ -6,6 +6,7 @@ numbers for that kind; values beyond them are clipped. They are treated as publi
 publishes its code lists.
 """
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from ppadmm.data.schema import Label, Numeric, Schema
-from ppadmm.datasets.adult import unzipped
+from ppadmm.datasets.adult import plain_or_gz, unzipped
 from ppadmm.errors import DataError
 
 FEATURES, RECORDS, TRAIN_RECORDS = 52, 38_000, 35_000
@@ -28,7 +29,6 @@ STEPS = """\
    separated by blanks, no header, and last the label: 1 where the monthly income is over 300
    dollars, else 0.
 The paper does not name its columns, so another extract is another data set: give it a schema."""
-_FILES = ("ipums_brazil.dat", "ipums_brazil.dat.gz")
 
 _DUMMY, _YES_NO = (0.0, 1.0), (1.0, 2.0)
 _BOUNDS = dict.fromkeys(range(FEATURES), _DUMMY) | {
@@ -50,9 +50,8 @@ BRAZIL = Schema(
 """52 numeric features, and the intercept."""
 
 
-def brazil_file(folder: Path) -> Path | None:
-    """Return the file of the extract in `folder`, if it is there."""
-    return next((folder / name for name in _FILES if (folder / name).is_file()), None)
+brazil_file = partial(plain_or_gz, name="ipums_brazil.dat")
+"""Return the file of the extract in a folder, if it is there."""
 
 
 def read_brazil(folder: Path) -> Any | None:

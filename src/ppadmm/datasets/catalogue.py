@@ -26,20 +26,9 @@ def facts(source: DataSource, folder: Path | None) -> dict[str, Any]:
 
 
 def schema_text(source: str, label: str | None = None) -> str:
-    """Return a schema as TOML.
+    """Return the schema of a named data set, or a draft for a CSV or Parquet file, as TOML.
 
-    Parameters
-    ----------
-    source : str
-        A named data set, whose schema is public, or a CSV or Parquet file, for which one is drafted
-        that a person has to correct and confirm.
-    label : str, optional
-        The label column of a file.
-
-    Returns
-    -------
-    str
-        The text of the file.
+    A draft needs the name of the label column, and a person to correct and confirm it.
     """
     if source not in SOURCES:
         return suggest_schema(source, label)
@@ -52,18 +41,9 @@ def schema_text(source: str, label: str | None = None) -> str:
 
 @dataclass(frozen=True)
 class Fetched:
-    """What came of fetching a data set.
+    """What came of fetching a data set: what a person reads, and the files that are new.
 
-    Attributes
-    ----------
-    name : str
-        The data set.
-    text : str
-        What a person reads: what was written, or the steps that only a person can take.
-    written : tuple of str
-        The files that are new.
-    problem : str
-        Why the data set is not here; empty if it is.
+    `text` may be steps that only a person can take. `problem` says why the data set is not here.
     """
 
     name: str
@@ -75,19 +55,8 @@ class Fetched:
 def fetch(name: str, data_dir: str | Path | None = None, url: str | None = None) -> Fetched:
     """Download a data set and check it, or say how a person gets it.
 
-    Parameters
-    ----------
-    name : str
-        One of `ppadmm.datasets.NAMES`.
-    data_dir : path, optional
-        Its folder, by default the one that PPADMM_DATA names.
-    url : str, optional
-        A mirror; the checksums must match all the same.
-
-    Returns
-    -------
-    Fetched
-        What was written; with a `problem` where a program cannot fetch it.
+    It goes into `data_dir`, by default the folder that PPADMM_DATA names. `url` is a mirror; the
+    checksums must match all the same.
     """
     source = SOURCES[checks.one_of("data set", name, SOURCES)]
     folder = data_folder(data_dir)
@@ -107,7 +76,6 @@ def fetch(name: str, data_dir: str | Path | None = None, url: str | None = None)
 
 def _download(name: str, folder: Path, url: str | None) -> Fetched:
     files = tuple(str(file) for file in fetch_adult(folder, url or ADULT_URL))
-    lines = [f"{file}: written, SHA-256 as expected." for file in files]
-    if not files:
-        lines = [f"Adult is in {folder} already, SHA-256 as expected."]
+    said = [f"{file}: written" for file in files] or [f"Adult is in {folder} already"]
+    lines = [f"{each}, SHA-256 as expected." for each in said]
     return Fetched(name, "\n".join([*lines, CITATION]), files)

@@ -48,8 +48,11 @@ def fetch_adult(
         return []
     _require_writable(folder)
     archive = _download(url, silence, deadline)
-    contents = {name: _member(archive, name, url) for name in lacking}
-    return [_write(folder / name, content) for name, content in contents.items()]
+    contents = {folder / name: _member(archive, name, url) for name in lacking}
+    with _cannot_write(folder):
+        for path, content in contents.items():
+            write_whole(path, content)
+    return [*contents]
 
 
 def _is_there(folder: Path, name: str) -> bool:
@@ -125,12 +128,6 @@ def _member(archive: bytes, name: str, url: str) -> bytes:
             f"{digest(content)}"
         )  # fmt: skip
     return content
-
-
-def _write(path: Path, content: bytes) -> Path:
-    with _cannot_write(path.parent):
-        write_whole(path, content)
-    return path
 
 
 def _failed(url: str, reason: str) -> DataError:

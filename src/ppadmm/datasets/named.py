@@ -3,15 +3,13 @@
 import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ppadmm.data.dataset import Dataset
-from ppadmm.data.file_identity import FileIdentity
 from ppadmm.data.infer import infer_schema
 from ppadmm.data.schema import Schema
-from ppadmm.data.tables import SUFFIXES, as_table, is_csv, read_table
+from ppadmm.data.tables import SUFFIXES, FileIdentity, as_table, is_csv, read_table
 from ppadmm.datasets import adult, brazil, synthetic, us
 from ppadmm.errors import DataError, InputError
 
@@ -159,15 +157,16 @@ def load(
     if isinstance(data, str | Path):
         return _load_file(Path(data), label, schema, drop)
     _require_label("the data frame", label, schema)
-    return _dataset(FRAME, as_table(data), label, schema, drop)
+    table = as_table(data)
+    if table.num_rows == 0:
+        raise DataError(f"The {FRAME} holds no records.")
+    return _encoded(FRAME, table, schema or infer_schema(table, str(label), drop=drop))
 
 
 def _load_named(name: str, data_dir: str | Path | None, schema: Schema | None) -> Dataset:
     source = SOURCES[name]
-    schema = schema or source.schema
     table = synthetic.generate() if source.read is None else _find(source, data_dir)
-    X, y = schema.encode_coded(table), schema.encode_label(table)
-    return Dataset(name, X, y, schema, source.train_records, table)
+    return _encoded(name, table, schema or source.schema, source.train_records)
 
 
 def _find(source: DataSource, data_dir: str | Path | None) -> Any:
@@ -193,24 +192,15 @@ def _load_file(
     stamp = FileIdentity.of(path) if path.exists() else None
     # As the cells are: which of them are missing is for the schema to say, cell by cell.
     table = read_table(path, missing=())
-    draft = partial(infer_schema, infer=is_csv(path))
-    return replace(_dataset(path.name, table, label, schema, drop, draft), origin=stamp)
+    if schema is None:
+        schema = infer_schema(table, str(label), drop=drop, infer=is_csv(path))
+    return replace(_encoded(path.name, table, schema), origin=stamp)
 
 
-def _dataset(
-    name: str,
-    table: Any,
-    label: str | None,
-    schema: Schema | None,
-    drop: Collection[str],
-    draft: Callable[..., Schema] = infer_schema,
-) -> Dataset:
-    """Encode with the schema, or with one drafted from the records."""
-    if table.num_rows == 0:
-        raise DataError(f"The {name} holds no records.")
-    schema = schema or draft(table, str(label), drop=drop)
+def _encoded(name: str, table: Any, schema: Schema, train_records: int | None = None) -> Dataset:
+    """Encode a table; four fifths are for training where nothing else is said."""
     X, y = schema.encode_coded(table), schema.encode_label(table)
-    return Dataset(name, X, y, schema, max(1, len(y) * 4 // 5), table)
+    return Dataset(name, X, y, schema, train_records or max(1, len(y) * 4 // 5), table)
 
 
 def _require_label(what: str, label: str | None, schema: Schema | None) -> None:

@@ -22,18 +22,9 @@ WORK_CLASSES = ("Private", "Public", "Self-employed", "Own-company", "Unpaid")
 MARITAL = ("Married", "Never-married", "Divorced", "Separated", "Widowed")
 RELATIONSHIPS = ("Spouse", "Child", "Alone", "Lone-parent", "Other-relative")
 OCCUPATIONS = (
-    "Professional",
-    "Manager",
-    "Technician",
-    "Clerical",
-    "Sales",
-    "Craft",
-    "Machine-operator",
-    "Transport",
-    "Service",
-    "Farming",
-    "Labourer",
-)
+    "Professional", "Manager", "Technician", "Clerical", "Sales", "Craft", "Machine-operator",
+    "Transport", "Service", "Farming", "Labourer",
+)  # fmt: skip
 REGIONS = ("North", "East", "South", "West", "Centre", "Islands")
 SEXES = ("Female", "Male")
 
@@ -70,7 +61,8 @@ def generate() -> Any:
     hours = _hours(rng, age, sex, occupation, work)
     gain, loss = _capital(rng, age, years, work)
     size = _household(rng, relationship)
-    score = _score(age, years, hours, gain, loss, sex, marital, occupation, work, region)
+    groups = _by_group(sex, marital, occupation, work, region)
+    score = _score(groups, age, years, hours, gain, loss)
     high = score + _logistic(rng) > 0
     unknown = rng.random(RECORDS) < 0.05
     return pa.table(
@@ -184,26 +176,22 @@ def _household(rng: np.random.Generator, relationship: Codes) -> Vector:
     return np.asarray(np.minimum(least + np.where(relationship == 2, 0, more), 10), np.float64)
 
 
-def _score(
-    age: Vector,
-    years: Vector,
-    hours: Vector,
-    gain: Vector,
-    loss: Vector,
-    sex: Codes,
-    marital: Codes,
-    occupation: Codes,
-    work: Codes,
-    region: Codes,
-) -> Vector:
-    """Log-odds of a high income."""
-    groups = (
+def _by_group(sex: Codes, marital: Codes, occupation: Codes, work: Codes, region: Codes) -> Vector:
+    """Return what the groups that people belong to add to the log-odds of a high income."""
+    logits: Vector = (
         np.array([2.4, 0.0, 0.2, 0.0, 0.1])[marital]
         + np.array([0.7, 0.9, 0.6, 0.1, 0.3, 0.1, -0.3, -0.1, -0.9, -1.2, -0.8])[occupation]
         + np.array([0.0, 0.1, -0.4, 0.4, -2.0])[work]
         + np.array([0.1, 0.0, -0.4, 0.2, 0.0, -0.3])[region]
         + 0.3 * sex
     )
+    return logits
+
+
+def _score(
+    groups: Vector, age: Vector, years: Vector, hours: Vector, gain: Vector, loss: Vector
+) -> Vector:
+    """Log-odds of a high income."""
     career = 0.055 * np.minimum(age - 40, 12) - 0.03 * np.maximum(age - 62, 0)
     effort = 0.33 * (years - 12) + 0.035 * (hours - 40)
     capital = 0.28 * np.log1p(gain) + 0.12 * np.log1p(loss)

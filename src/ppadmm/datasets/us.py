@@ -8,6 +8,7 @@ name the agents), `industry` (grouped by whoever made the file: there is no publ
 are 58 features, as in the paper).
 """
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pyarrow as pa
 from ppadmm.data.columns import column, numbers
 from ppadmm.data.schema import Categorical, Column, Label, Numeric, Schema
 from ppadmm.data.tables import read_table
+from ppadmm.datasets.adult import first_file
 from ppadmm.errors import DataError
 
 FILE_RECORDS, RECORDS, TRAIN_RECORDS = 92_368, 40_000, 35_000
@@ -32,7 +34,6 @@ STEPS = """\
 2. Join persons and households on SERIALNO and keep the persons aged 15 or over.
 3. Name the columns as docs/data.md lists them; multiply amounts of money by ADJINC / 1,000,000.
 4. Save the 92,368 records as us_acs.csv.gz in the data folder (--data-dir or PPADMM_DATA)."""
-_FILES = ("us_acs.csv.gz", "us_acs.csv", "us_acs.parquet")
 _SEED = 20_080_450
 
 # One feature each: 1 means yes and 2 no, unless said otherwise.
@@ -89,9 +90,8 @@ US = Schema(
 """7 numeric + 9 two-valued + one-hot 9 + 6 + 5 + 5 + 4 + 4 + 9 = 58 features, and the intercept."""
 
 
-def us_file(folder: Path) -> Path | None:
-    """Return the file of the records in `folder`, if it is there."""
-    return next((folder / name for name in _FILES if (folder / name).is_file()), None)
+us_file = partial(first_file, names=("us_acs.csv.gz", "us_acs.csv", "us_acs.parquet"))
+"""Return the file of the records in a folder, if it is there."""
 
 
 def read_us(folder: Path) -> Any | None:

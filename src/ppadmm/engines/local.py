@@ -32,13 +32,6 @@ class Trace:
         spoke = [np.stack([release.spoke for release in releases]) for releases in rounds]
         return cls(np.stack(values), np.stack(spoke))
 
-    @classmethod
-    def in_step(cls, rounds: Sequence[Release]) -> "Trace":
-        """Stack releases whose rows are agents, of one replicate each."""
-        values = np.stack([release.value for release in rounds])
-        spoke = np.stack([release.spoke for release in rounds])
-        return cls(values[:, :, None], spoke[:, :, None])
-
     @property
     def messages(self) -> NDArray[np.int64]:
         """How often each agent spoke: (N, R)."""
@@ -92,10 +85,11 @@ def ending(agent: Agent, risk: Risk) -> Ending:
 def run(agents: Sequence[Agent], on_round: Callable[[int], None] | None = None) -> Trace:
     """Drive `agents` to the end; `on_round(t)` is called after round t."""
     if vectorised.supports(agents):
-        return Trace.in_step(vectorised.run(agents, on_round))
-    rounds = agents[0].algorithm.rounds
+        whole = Trace.of([[release] for release in vectorised.run(agents, on_round)])
+        # Its rows are agents, of one replicate each.
+        return Trace(whole.releases.swapaxes(1, 2), whole.spoke.swapaxes(1, 2))
     releases = []
-    for t in range(rounds):
+    for t in range(agents[0].algorithm.rounds):
         actions = [agent.next() for agent in agents]
         sends = [action for action in actions if isinstance(action, Send)]
         if len(sends) != len(agents):

@@ -82,7 +82,7 @@ class RowwiseNoise:
         return np.concatenate(parts)
 
     def restricted(self, rows: Rows) -> NoiseSource:
-        """Nobody leaves a chorus early."""
+        """Nobody leaves a lockstep early."""
         raise NotImplementedError
 
     def _parts(self, key: Key) -> Iterator[tuple[NoiseSource, slice, Key]]:
@@ -136,21 +136,14 @@ def _begun(agents: Sequence[Agent]) -> tuple[SharedState, Warm]:
 
 
 def _shared_noise(agents: Sequence[Agent]) -> ChargedNoise:
-    """One counter with everyone's own ledgers and noise behind it."""
+    """Everyone's own ledgers and noise, a row each; what follows from seeds is drawn at once."""
     ledgers = tuple(ledger for agent in agents for ledger in agent.ledgers)
-    sources, numbers = (
-        [agent.charged.source for agent in agents],
-        [agent.number for agent in agents],
-    )
-    return ChargedNoise(ledgers, _together(sources, tuple(numbers)))
-
-
-def _together(sources: Sequence[NoiseSource], agents: tuple[int, ...]) -> NoiseSource:
-    """Return everyone's noise, a row each; what follows from seeds is drawn at once."""
-    seeds = [seed for s in sources if type(s) is SeededNoise for seed in s.seeds]
+    numbers = tuple(agent.number for agent in agents)
+    sources = tuple(agent.charged.source for agent in agents)
+    seeds = tuple(seed for s in sources if type(s) is SeededNoise for seed in s.seeds)
     if len(seeds) == len(sources):
-        return SeededNoise(tuple(seeds), agents)
-    return RowwiseNoise(tuple(sources), agents)
+        return ChargedNoise(ledgers, SeededNoise(seeds, numbers))
+    return ChargedNoise(ledgers, RowwiseNoise(sources, numbers))
 
 
 def _adjacency(agents: Sequence[Agent]) -> Any:

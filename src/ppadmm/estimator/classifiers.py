@@ -20,7 +20,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from ppadmm.accounting import Budget, Tally, accountant
+from ppadmm.accounting import Budget, accountant
 from ppadmm.accounting.interop import to_dp_event, without_sampler
 from ppadmm.accounting.protection import Protection
 from ppadmm.algorithms import ALGORITHMS, recipe_named
@@ -31,7 +31,7 @@ from ppadmm.errors import BudgetError, DataError, InputError, PrivacyWarning
 from ppadmm.estimator.encoders import Box, BySchema, Encoder, box, observed_box, target
 from ppadmm.estimator.labels import classes_like, places, refuse_mixed
 from ppadmm.estimator.reuse_guard import REGISTER, Earlier, Fit, not_private_because, refuse_callers
-from ppadmm.estimator.splitting import deal, no_cell_quoted, refuse_missing, scene
+from ppadmm.estimator.splitting import deal, federation_of, no_cell_quoted, refuse_missing
 from ppadmm.problem.graphs import ALONE
 from ppadmm.runs.facts import facts_of
 from ppadmm.runs.hints import hints
@@ -101,24 +101,24 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         dealt = deal(len(codes), self.n_agents, groups)
         spec = self._spec(len(dealt.parts))
         rows = encoder.encode(X)
-        prepared = Prepared.of(spec, scene(spec, rows, codes, schema, dealt))
+        prepared = Prepared.of(spec, federation_of(spec, rows, codes, schema, dealt))
         why = not_private_because(self._is_secret)
         self._warn(schema.confirmed, why)
-        for hint in hints(spec, prepared.scene.setup):
+        for hint in hints(spec, prepared.federation.setup):
             warnings.warn(hint, UserWarning, stacklevel=2)
         seen = X if isinstance(encoder, Box) else rows
         records = (seen, partial(encoder.fingerprint, X, labels))
-        played, statement = self._train(prepared, records, why)
+        output, statement = self._train(prepared, records, why)
         self.classes_ = classes
         self.schema_ = schema
         self._encoder_ = encoder
-        self._keep(prepared, played, statement)
+        self._keep(prepared, output, statement)
         return self
 
     def decision_function(self, X: Any) -> Array:
         """Return θᵀ(z, 1)/‖(z, 1)‖ of the encoded records: (n,), or (n, K) for K > 2 classes."""
         check_is_fitted(self)
-        rows = self._encoder_.encode(self._features(X))
+        rows = self._encoder_.encode(self._validated(X, reset=False))
         scores = np.asarray(rows @ self._theta.T)
         return scores[:, 0] if len(self._theta) == 1 else scores
 
@@ -165,37 +165,32 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _checked(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         refuse_missing("label", y)
         refuse_mixed("list of labels", y)
-        if self.schema is None:
-            with no_cell_quoted(X):
-                X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
-        else:
-            X, y = validate_data(self, X, y, skip_check_array=True)
-            y = column_or_1d(y, warn=True)
-            check_consistent_length(X, y)
+        X, y = self._validated(X, y)
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(X, y)
         check_classification_targets(y)
         return X, np.asarray(y)
 
-    def _features(self, X: Any) -> Any:
-        if self.schema is None:
-            with no_cell_quoted(X):
-                return validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
-        return validate_data(self, X, reset=False, skip_check_array=True)
+    def _validated(self, X: Any, *y: Any, reset: bool = True) -> Any:
+        """Return X, with y if it is given: as a schema reads it, or numbers."""
+        if self.schema is not None:
+            return validate_data(self, X, *y, reset=reset, skip_check_array=True)
+        with no_cell_quoted(X):
+            return validate_data(self, X, *y, reset=reset, accept_sparse="csr", dtype=np.float64)
 
     def _classes(self, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
         """Return the classes in order and the place of every label among them."""
-        classes = np.unique(y if (given := self._given_classes(y)) is None else given)
+        given: Any = self.classes
+        refuse_mixed("list of classes", given)
+        if given is None and self.schema is not None:
+            given = classes_like(self._schema().label.names, y)
+        classes = np.unique(np.asarray(y if given is None else given))
         if len(classes) < 2:
             raise DataError(
                 "Expected two classes or more, got 1 class; name the others, which these records "
                 "happen to lack, with classes=[…]."
             )
         return classes, places(y, classes)
-
-    def _given_classes(self, y: NDArray[Any]) -> NDArray[Any] | None:
-        if self.classes is not None:
-            refuse_mixed("list of classes", self.classes)
-            return np.asarray(self.classes)
-        return None if self.schema is None else classes_like(self._schema().label.names, y)
 
     def _schema(self) -> Schema:
         if isinstance(self.schema, Schema):
@@ -209,7 +204,8 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise InputError("The schema has bounds of its own; leave out bounds.")
             public = self._schema()
             return BySchema(public), public
-        names = _names(self, X.shape[1])
+        unnamed = [f"x{j}" for j in range(X.shape[1])]
+        names = [str(name) for name in getattr(self, "feature_names_in_", unnamed)]
         found = observed_box(X) if self.bounds is None else box(self.bounds, names)
         confirmed = self.bounds is not None and self.classes is not None
         label = target([str(c) for c in classes.tolist()], names)
@@ -258,19 +254,19 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Run the agents; private records are looked up before and remembered after."""
         reasons = (*prepared.not_private_because, *around)
         if reasons:
-            played = self._play(prepared, records, reasons)
-            statement = statement_of(facts_of(prepared, played))
-            return played, replace(statement, private=False, not_private_because=reasons)
+            output = self._execute(prepared, records, reasons)
+            statement = statement_of(facts_of(prepared, output))
+            return output, replace(statement, private=False, not_private_because=reasons)
         prints, protection = REGISTER.prints(records[0]), Protection(self.adjacency)
         self._refuse_again(REGISTER.earlier(prints), protection, len(prints))
-        played = self._play(prepared, records, ())
-        fit = Fit(prints, tuple(played.reserved), Budget(self.epsilon, self.delta), protection)
+        output = self._execute(prepared, records, ())
+        fit = Fit(prints, tuple(output.reserved), Budget(self.epsilon, self.delta), protection)
         earlier = REGISTER.enter(fit)
         # Another thread may have been faster: then nothing is shown.
         self._refuse_again(earlier, protection, len(prints))
-        statement = statement_of(facts_of(prepared, played))
+        statement = statement_of(facts_of(prepared, output))
         note = _together([*earlier.fits, fit]) if earlier.fits else ()
-        return played, replace(statement, caveats=(*note, *statement.caveats))
+        return output, replace(statement, caveats=(*note, *statement.caveats))
 
     def _refuse_again(self, earlier: Earlier, protection: Protection, of: int) -> None:
         if earlier.count and self.ledger is None and not self.accept_composition:
@@ -287,7 +283,7 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     f"adjacency={str(fit.protection)!r}, or random_state to simulate."
                 )
 
-    def _play(self, prepared: Prepared, records: Seen, reasons: Sequence[str]) -> EngineOutput:
+    def _execute(self, prepared: Prepared, records: Seen, reasons: Sequence[str]) -> EngineOutput:
         """Run the agents, and charge the ledger if there is one; it refuses what has `reasons`."""
         if self.ledger is None:
             return execute(prepared)
@@ -296,31 +292,30 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             prepared.spec,
             reasons,
             name="records",
-            schema=prepared.scene.schema,
+            schema=prepared.federation.schema,
             fingerprint=records[1](),
         )
         with booked:
-            played = execute(prepared, book=booked.book)
+            output = execute(prepared, book=booked.book)
             booked.finish()
-        return played
+        return output
 
-    def _keep(self, prepared: Prepared, played: EngineOutput, statement: Statement) -> None:
+    def _keep(self, prepared: Prepared, output: EngineOutput, statement: Statement) -> None:
         """Keep what was released, and nothing of the records."""
-        K = prepared.scene.loss.outputs
-        self._theta = played.trace.model()[0].reshape(K, -1)
-        self._tallies = tuple(played.reserved)
+        K = prepared.federation.loss.outputs
+        self._theta = output.trace.model()[0].reshape(K, -1)
+        self._tallies = tuple(output.reserved)
         self.privacy_statement_ = statement
         self.private_ = statement.private
         self.coef_, self.intercept_ = self._encoder_.linear(self._theta)
-        models = played.trace.agent_models()[:, 0].reshape(len(played.endings), K, -1)
-        pooled = len(models) < len(prepared.scene.names)
-        names = ("all, pooled",) if pooled else prepared.scene.names
-        sizes = (sum(prepared.scene.records),) if pooled else prepared.scene.records
+        models = output.trace.agent_models()[:, 0].reshape(len(output.endings), K, -1)
+        pooled = len(models) < len(prepared.federation.names)
+        names = ("all, pooled",) if pooled else prepared.federation.names
+        sizes = (sum(prepared.federation.records),) if pooled else prepared.federation.records
+        bounds = [accountant.epsilon(tally, self.delta).epsilon for tally in self._tallies]
         self.agents_ = tuple(
             AgentModel(name, n, *self._encoder_.linear(theta), bound, statement.private)
-            for name, n, theta, bound in zip(
-                names, sizes, models, _epsilons(self._tallies, self.delta), strict=True
-            )
+            for name, n, theta, bound in zip(names, sizes, models, bounds, strict=True)
         )
 
 
@@ -402,11 +397,6 @@ class PrivateLinearSVC(_PrivateLinear):
     _loss = "huber-hinge"
 
 
-def _names(estimator: Any, features: int) -> list[str]:
-    names = getattr(estimator, "feature_names_in_", None)
-    return [f"x{j}" for j in range(features)] if names is None else [str(name) for name in names]
-
-
 def _seed(random_state: Any) -> int | None:
     if random_state is None:
         return None
@@ -426,10 +416,6 @@ def _together(fits: Sequence[Fit]) -> tuple[str]:
         f"Some of these records were trained on in {len(fits) - 1} earlier fits of this process: "
         f"{found}",
     )
-
-
-def _epsilons(tallies: Sequence[Tally], delta: float) -> list[float]:
-    return [accountant.epsilon(tally, delta).epsilon for tally in tallies]
 
 
 __all__ = ["AgentModel", "PrivateLinearSVC", "PrivateLogisticRegression"]

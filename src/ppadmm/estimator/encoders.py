@@ -2,30 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ppadmm.arrays import Array
-from ppadmm.data import Classes, Label, Matrix, Numeric, Schema, Target, as_table, normalise_rows
+from ppadmm.data import Matrix, Numeric, Schema, Target, as_table, normalise_rows
 from ppadmm.data.encode import signed_frame, signed_unit
 from ppadmm.data.fingerprint import Fingerprint, matrix_fingerprint, table_fingerprint
+from ppadmm.data.schema import target_of
 from ppadmm.errors import DataError
-
-
-class Encoder(Protocol):
-    """Maps records to rows; row i depends on record i and on public constants alone."""
-
-    def encode(self, X: Any) -> Matrix:
-        """Return rows (n, d) of norm ≤ 1, the intercept last."""
-
-    def linear(self, theta: Array) -> tuple[Array, Array]:
-        """Return coefficients (K, features) and intercepts (K,) of models θ (K, d)."""
-
-    def fingerprint(self, X: Any, labels: NDArray[Any]) -> Fingerprint:
-        """Return what a ledger knows these records by, whatever their encoding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,15 +25,12 @@ class Box:
 
     def encode(self, X: Any) -> Matrix:
         """(z, 1)/‖(z, 1)‖ with z = (clip(x) − shift)/unit."""
-        if hasattr(X, "indptr"):
-            return normalise_rows(self._sparse(X))
         ones = np.ones((X.shape[0], 1))
+        if hasattr(X, "indptr"):
+            data = signed_unit(X.data, self.low[X.indices], self.high[X.indices])
+            rows = sp.csr_array((data, X.indices, X.indptr), shape=X.shape)
+            return normalise_rows(sp.hstack([rows, sp.csr_array(ones)], format="csr"))
         return normalise_rows(np.hstack([signed_unit(X, self.low, self.high), ones]))
-
-    def _sparse(self, X: Any) -> Any:
-        data = signed_unit(X.data, self.low[X.indices], self.high[X.indices])
-        rows = sp.csr_array((data, X.indices, X.indptr), shape=X.shape)
-        return sp.hstack([rows, sp.csr_array(np.ones((X.shape[0], 1)))], format="csr")
 
     def linear(self, theta: Array) -> tuple[Array, Array]:
         """In the units of X: xᵀcoef + intercept is θᵀ(z, 1) within the bounds."""
@@ -97,6 +82,10 @@ class BySchema:
         return as_table({name: array[:, j].tolist() for j, name in enumerate(names)})
 
 
+Encoder: TypeAlias = Box | BySchema
+"""Maps records to rows; row i depends on record i and on public constants alone."""
+
+
 def box(bounds: Any, names: Sequence[str]) -> Box:
     """Read bounds: (low, high), each a number or one per feature, or {name: (low, high)}."""
     if isinstance(bounds, Mapping):
@@ -128,6 +117,4 @@ def target(names: Sequence[str], features: Sequence[str]) -> Target:
     name = "label"
     while name in features:
         name += "_"
-    if len(names) > 2:
-        return Classes(name, tuple(names))
-    return Label(name, positive=(names[1],), negative=(names[0],))
+    return target_of(name, names)

@@ -1,12 +1,8 @@
 """What else is done with the records of a fit, as far as this process can see it.
 
-One fit with secure noise costs its ε. A search or a cross-validation fits again and again and
-scores without noise; an ensemble fits again and again; a scaler before the classifier is fitted
-without noise. None of that is covered by the ε of one fit, so it is refused or named:
-
-- who called `fit`, from the call stack: scikit-learn's own modules, in this process or a worker,
-  and what they did to the records before (`ppadmm.estimator.steps`);
-- which records were trained on before in this process, from keyed hashes of the rows.
+None of that is covered by the ε of one fit, so it is refused or named (docs/scikit-learn.md): who
+called `fit`, from the call stack; what pipelines did before (`ppadmm.estimator.steps`); and which
+records were trained on before in this process, from keyed hashes of the rows.
 """
 
 import math
@@ -74,10 +70,8 @@ def not_private_because(secret: bool) -> list[str]:
 
     Of a simulation, which is not `secret`, only what pipelines did: it may be called by anyone.
     """
-    frames = [frame for _, frame in _frames("")]
-    around = [
-        owner for frame in frames if isinstance(owner := frame.f_locals.get("self"), Pipeline)
-    ]
+    owners = [frame.f_locals.get("self") for _, frame in _frames("")]
+    around = [owner for owner in owners if isinstance(owner, Pipeline)]
     reasons = [why for pipeline in around for why in reasons_of(pipeline)]
     if secret:
         reasons += [CHOSEN.format(module=module) for module, _ in _frames() if _is_other(module)]
@@ -121,7 +115,8 @@ class Register(HoldsRecords):
 
     def prints(self, X: Any) -> Prints:
         """Return 64 bits for every row (n,)."""
-        return np.array([self._print(row) for row in _rows(X)], dtype=np.uint64)
+        hashes = (blake2b(row, digest_size=8, key=self.key).digest() for row in _rows(X))
+        return np.frombuffer(b"".join(hashes), dtype="<u8")
 
     def earlier(self, prints: Prints) -> Earlier:
         """Return how many of the records were seen before, and what the fits on them cost."""
@@ -143,15 +138,11 @@ class Register(HoldsRecords):
         found = odometer([fit.cost for fit in fits], first.delta, order)
         return Budget(found, first.delta) if math.isfinite(found) else None
 
-    def _print(self, row: bytes) -> int:
-        return int.from_bytes(blake2b(row, digest_size=8, key=self.key).digest(), "little")
-
 
 def _among(prints: Prints, fits: Sequence[Fit]) -> Earlier:
-    found = [(np.isin(prints, fit.prints), fit) for fit in fits]
-    hit = [(rows, fit) for rows, fit in found if rows.any()]
-    count = int(np.logical_or.reduce([rows for rows, _ in hit]).sum()) if hit else 0
-    return Earlier(count, tuple(fit for _, fit in hit))
+    hit = tuple(fit for fit in fits if np.isin(prints, fit.prints).any())
+    seen = np.concatenate([fit.prints for fit in hit] or [prints[:0]])
+    return Earlier(int(np.isin(prints, seen).sum()), hit)
 
 
 def _rows(X: Any) -> Iterator[bytes]:

@@ -82,9 +82,8 @@ def no_cell_quoted(X: Any) -> Iterator[None]:
 
 def _not_a_number(X: Any) -> str:
     """Name the first cell that is no number by its column and row, both from 0 in an array."""
-    named = hasattr(X, "columns")
-    columns = [(repr(name), X[name]) for name in X.columns] if named else None
-    for name, cells in columns or [(str(j), each) for j, each in enumerate(np.asarray(X).T)]:
+    named = ((repr(name), X[name]) for name in X.columns) if hasattr(X, "columns") else None
+    for name, cells in named or enumerate(np.asarray(X).T):
         for row, cell in enumerate(np.asarray(cells).tolist()):
             if not _is_number(cell):
                 return (
@@ -98,21 +97,17 @@ def _is_number(cell: Any) -> bool:
     """Whether NumPy can read it; what is neither a text nor a number fails in other words."""
     try:
         float(cell)
-    except ValueError:
-        return False
-    except TypeError:
-        return True
+    except (TypeError, ValueError) as error:
+        return isinstance(error, TypeError)
     return True
 
 
-def scene(
+def federation_of(
     spec: RunSpec, rows: Any, codes: NDArray[np.intp], schema: Schema, dealt: Assignment
 ) -> Federation:
     """Return the stage of a run that holds nothing out."""
     classes = schema.classes
-    y = codes.astype(np.float64)
-    if classes == 2:
-        y = 2.0 * y - 1.0
+    y = np.asarray(2 * codes - 1 if classes == 2 else codes, dtype=np.float64)
     network = Graph(1, (), ALONE) if spec.agents == 1 else graph_from(spec.graph, spec.agents)
     parts = tuple(shards(rows, y, dealt.parts, classes))
     return Federation(schema, network, parts, None, loss_for(spec.loss, classes), dealt)

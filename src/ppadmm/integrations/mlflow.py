@@ -157,7 +157,8 @@ class MLflowCallback:
         more = uncovered(result) if self.uncovered else {}
         active = mlflow.active_run() if self.tracking_uri is None else None
         client = mlflow.MlflowClient(tracking_uri=self.tracking_uri)
-        run = active or client.create_run(self._experiment(client), run_name=_run_name(result))
+        name = f"{result.spec.algorithm} on {Path(result.spec.data).name}"
+        run = active or client.create_run(self._experiment(client), run_name=name)
         _write(mlflow, client, run.info.run_id, record, more)
         if active is None:
             client.set_terminated(run.info.run_id)
@@ -177,11 +178,6 @@ class MLflowCallback:
         name = self.experiment or os.environ.get("MLFLOW_EXPERIMENT_NAME", "Default")
         found = client.get_experiment_by_name(name)
         return str(client.create_experiment(name) if found is None else found.experiment_id)
-
-
-def _run_name(result: Result) -> str:
-    spec = result.spec
-    return f"{spec.algorithm} on {Path(spec.data).name}"
 
 
 def _write(mlflow: Any, client: Any, run: str, record: Record, more: dict[str, float]) -> None:

@@ -102,11 +102,11 @@ def verify(rows: Iterable[ChainRow], head: str | None = None) -> tuple[LedgerSta
     """
     books, last, known, again = LedgerState(), Head(0, GENESIS), head is None, _Again()
     for row in rows:
-        before = last
         last = follow(books, last, row)
         known = known or last.hash == head
-        _require_beside(row)
-        _require_sum(books, before.count + 1, canonical.loads(row.body), again)
+        body = canonical.loads(row.body)
+        _require_beside(row, body)
+        _require_sum(books, body, again)
     if not last.count:
         raise LedgerError("Entry 1 is bad: it is missing; the ledger is empty.")
     if not known:
@@ -117,9 +117,8 @@ def verify(rows: Iterable[ChainRow], head: str | None = None) -> tuple[LedgerSta
     return books, last
 
 
-def _require_beside(row: ChainRow) -> None:
+def _require_beside(row: ChainRow, body: Body) -> None:
     """Check what lies beside an entry and is bound to it by its digest."""
-    body = canonical.loads(row.body)
     for what, data, name in (
         ("the bytes of its release are", row.payload, "digest"),
         ("the secret beside it is", row.secret, "secret"),
@@ -128,21 +127,21 @@ def _require_beside(row: ChainRow) -> None:
             raise LedgerError(f"Entry {row.seq} is bad: {what} missing or changed.")
 
 
-def _require_sum(books: LedgerState, seq: int, body: Body, again: "_Again") -> None:
+def _require_sum(books: LedgerState, body: Body, again: "_Again") -> None:
     """Work out again what was reserved: it must be within the grant, whoever's accountant said so.
 
     What the entry says itself must be as much only if this version's accountant wrote it.
     """
     if body["kind"] != "reserve":
         return
-    again.require_one_adjacency(books, seq, body["run"])
+    again.require_one_adjacency(books, body)
     total, granted = cost(books, body["dataset"]), books.grants[body["dataset"]]["epsilon"]
     said = body["total"] if body["accountant"] == accountant.VERSION else granted
     for found, slack in ((total, 1e-9), (again.cost(books, body["dataset"]), 1e-6)):
         if found > min(said, granted) * (1.0 + slack):
             raise LedgerError(
-                f"Entry {seq} is bad: it says that all runs cost ε = {body['total']:.6g}, but they "
-                f"cost ε = {found:.6g}."
+                f"Entry {body['seq']} is bad: it says that all runs cost ε = {body['total']:.6g}, "
+                f"but they cost ε = {found:.6g}."
             )
 
 
@@ -152,16 +151,16 @@ class _Again:
     def __init__(self) -> None:
         self._divergences: dict[tuple[str, float], float] = {}
 
-    def require_one_adjacency(self, books: LedgerState, seq: int, name: str) -> None:
+    def require_one_adjacency(self, books: LedgerState, body: Body) -> None:
         """Check that the events of a run are those of the neighbours that the grant names."""
-        run = books.runs[name]
-        adjacency = books.grants[run.body["dataset"]]["protection"]["adjacency"]
+        adjacency = books.grants[body["dataset"]]["protection"]["adjacency"]
         try:
-            for tally in run.tallies:
+            for tally in books.runs[body["run"]].tallies:
                 recompute.require_adjacency(to_plain(tally), adjacency)
         except ValueError as error:
             raise LedgerError(
-                f"Entry {seq} is bad: it is charged to a grant for {adjacency}, but {error}."
+                f"Entry {body['seq']} is bad: it is charged to a grant for {adjacency}, but "
+                f"{error}."
             ) from None
 
     def cost(self, books: LedgerState, dataset: str) -> float:

@@ -42,24 +42,17 @@ SCHEMA = (
 class ChainFile:
     """A ledger's file, open for writing; entries are read once and then as they are added.
 
-    `append`, `payload` and `secret` are for use inside a `transaction`.
+    `books` is the sum of all entries that were read, `head` the last of them. `append`, `payload`
+    and `secret` are for use inside a `transaction`.
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
         self._db = connection
-        self._books = LedgerState()
-        self._head = Head(0, GENESIS)
+        self._begin()
 
-    @property
-    def books(self) -> LedgerState:
-        """The sum of all entries that were read."""
-        return self._books
-
-    @property
-    def head(self) -> Head:
-        """The last entry that was read."""
-        return self._head
+    def _begin(self) -> None:
+        self.books, self.head = LedgerState(), Head(0, GENESIS)
 
     def refresh(self) -> None:
         """Read what other processes have added."""
@@ -82,7 +75,7 @@ class ChainFile:
             except BaseException:
                 with suppress(sqlite3.Error):
                     self._db.execute("ROLLBACK")
-                self._books, self._head = LedgerState(), Head(0, GENESIS)
+                self._begin()
                 raise
 
     def _read_on(self) -> None:
@@ -90,8 +83,8 @@ class ChainFile:
         if found is None:
             return
         query = "SELECT seq, body, hash FROM entries WHERE seq > ? ORDER BY seq"
-        for seq, body, hash_ in self._db.execute(query, (self._head.count,)).fetchall():
-            self._head = follow(self._books, self._head, ChainRow(seq, body, hash_))
+        for seq, body, hash_ in self._db.execute(query, (self.head.count,)).fetchall():
+            self.head = follow(self.books, self.head, ChainRow(seq, body, hash_))
 
     def append(
         self, kind: str, payload: bytes | None = None, secret: bytes | None = None, **fields: Any
@@ -100,15 +93,15 @@ class ChainFile:
 
         A `secret` is stored behind random bytes, so that its digest in the chain tells nothing.
         """
-        seq = self._head.count + 1
+        seq = self.head.count + 1
         sealed = None if secret is None else secrets.token_bytes(SEAL) + secret
         body = {
-            "seq": seq, "kind": kind, "time": now(), "previous": self._head.hash, **fields,
+            "seq": seq, "kind": kind, "time": now(), "previous": self.head.hash, **fields,
             **({} if sealed is None else {"secret": canonical.digest(sealed)}),
         }  # fmt: skip
         data = canonical.dumps(body)
         row = ChainRow(seq, data, canonical.digest(data), payload, sealed)
-        self._head = follow(self._books, self._head, row, BudgetError)
+        self.head = follow(self.books, self.head, row, BudgetError)
         self._db.execute("INSERT INTO entries VALUES (?, ?, ?)", (seq, data, row.hash))
         if payload is not None:
             self._db.execute("INSERT INTO payloads VALUES (?, ?)", (seq, payload))

@@ -122,8 +122,9 @@ def lock(ledger: Path, run: str) -> Lock:
     """Take the right to work on a run, or say that another process has it."""
     path = ledger.with_name(f"{ledger.name}-run-{run}")
     db = None
+    with suppress(OSError):  # for nobody else to read, so for nobody else to lock; SQLite says why
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     try:
-        _make_private(path)
         db = sqlite3.connect(path, timeout=0.0, isolation_level=None)
         db.execute("BEGIN EXCLUSIVE")
     except sqlite3.OperationalError as error:
@@ -138,12 +139,6 @@ def lock(ledger: Path, run: str) -> Lock:
             f"Another process is working on run {run} of {str(ledger)!r}; wait for it to end."
         ) from None
     return Lock(path, db)
-
-
-def _make_private(path: Path) -> None:
-    """Make a file that nobody else can read, and so nobody else can lock; SQLite says why not."""
-    with suppress(OSError):
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import getpass
 import hmac
 import secrets
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeAlias
 
@@ -20,17 +21,9 @@ from ppadmm.accounting.events import Charge
 from ppadmm.accounting.filters import RULES, rule_for
 from ppadmm.accounting.protection import STANDARD, Protection
 from ppadmm.errors import BudgetError, InputError, LedgerError
+from ppadmm.ledger import locks
 from ppadmm.ledger.balance import cost, mixed, refusal
 from ppadmm.ledger.database import SCHEMA, ChainFile
-from ppadmm.ledger.locks import (
-    APPLICATION,
-    connect,
-    connect_to_read,
-    require_file,
-    reserve_name,
-    spoken,
-)
-from ppadmm.ledger.locks import lock as lock_run
 from ppadmm.ledger.run import RunLedger
 from ppadmm.ledger.sketch import Overlap, Places, RowCounts, Sketch
 from ppadmm.ledger.state import FORMAT, reserved_by, reserved_to_plain, tally_of
@@ -64,10 +57,10 @@ class OwnerLedger(ChainFile):
         """Make a new ledger file, readable by its owner only."""
         if not owner.strip():
             raise InputError("Expected the name of the data owner, got an empty one.")
-        reserve_name(path)
-        ledger = cls(path, connect(path))
+        locks.reserve_name(path)
+        ledger = cls(path, locks.connect(path))
         with ledger.transaction():
-            for statement in (*SCHEMA, f"PRAGMA application_id = {APPLICATION}"):
+            for statement in (*SCHEMA, f"PRAGMA application_id = {locks.APPLICATION}"):
                 ledger._db.execute(statement)
             identity = secrets.token_hex(16)
             ledger.append(
@@ -79,10 +72,10 @@ class OwnerLedger(ChainFile):
     @classmethod
     def open(cls, path: Path) -> "OwnerLedger":
         """Open a ledger to write to; one that does not verify is refused."""
-        require_file(path)
-        with spoken(path):
-            connect_to_read(path).close()
-        ledger = cls(path, connect(path))
+        locks.require_file(path)
+        with locks.spoken(path):
+            locks.connect_to_read(path).close()
+        ledger = cls(path, locks.connect(path))
         ledger.refresh()
         return ledger
 
@@ -96,7 +89,7 @@ class OwnerLedger(ChainFile):
 
     def spent(self, dataset: str) -> float:
         """Return the ε of all runs that count, at the δ that was granted."""
-        return cost(self._books, dataset)
+        return cost(self.books, dataset)
 
     # -- writing ------------------------------------------------------------------------------
 
@@ -139,7 +132,7 @@ class OwnerLedger(ChainFile):
     def name_of(self, records: RowCounts) -> str | None:
         """Return the name under which these records are registered."""
         with self.transaction():
-            return self._books.commitments.get(self._commitment(records))
+            return self.books.commitments.get(self._commitment(records))
 
     def reserve_run(
         self,
@@ -156,33 +149,20 @@ class OwnerLedger(ChainFile):
         the cost of.
         """
         run = secrets.token_hex(8)
-        lock = lock_run(self.path, run)
-        try:
-            overlaps = self._reserve(run, dataset, records, spec, agents, protection)
-        except BaseException:
-            lock.remove()
-            raise
+        with ExitStack() as undo:
+            lock = undo.enter_context(locks.lock(self.path, run))
+            with self.transaction():
+                total, alone = self._require_budget(dataset, agents, protection)
+                self.append(
+                    "reserve", run=run, dataset=dataset,
+                    commitment=self._register(dataset, records), spec=spec, by=user(),
+                    agents=[{"agent": i, "charges": reserved_to_plain(most)} for i, most in agents],
+                    protection=protection.to_plain(), accountant=accountant.VERSION, epsilon=alone,
+                    total=total, delta=self.books.grants[dataset]["delta"],
+                )  # fmt: skip
+                overlaps = self._overlaps(dataset, records)
+            undo.pop_all()
         return RunLedger(self, run, lock, overlaps)
-
-    def _reserve(
-        self,
-        run: str,
-        dataset: str,
-        records: RowCounts,
-        spec: str,
-        agents: Reservations,
-        protection: Protection,
-    ) -> list[str]:
-        with self.transaction():
-            total, alone = self._require_budget(dataset, agents, protection)
-            self.append(
-                "reserve", run=run, dataset=dataset,
-                commitment=self._register(dataset, records), spec=spec, by=user(),
-                agents=[{"agent": i, "charges": reserved_to_plain(most)} for i, most in agents],
-                protection=protection.to_plain(), accountant=accountant.VERSION, epsilon=alone,
-                total=total, delta=self._books.grants[dataset]["delta"],
-            )  # fmt: skip
-            return self._overlaps(dataset, records)
 
     def resume_run(self, dataset: str, records: RowCounts, spec: str) -> "RunLedger":
         """Take up the last run with these records and settings that did not end.
@@ -191,15 +171,13 @@ class OwnerLedger(ChainFile):
         """
         with self.transaction():
             commitment = self._commitment(records)
-        alike = [
-            run
-            for run in reversed(self._books.counted(dataset))
+        last = {
+            run.outcome: run.run
+            for run in self.books.counted(dataset)
             if run.body["spec"] == spec and run.body["commitment"] == commitment
-        ]
-        for outcome in (None, "finished"):
-            for run in alike:
-                if run.outcome == outcome:
-                    return RunLedger(self, run.run, lock_run(self.path, run.run))
+        }
+        if found := last.get(None) or last.get("finished"):
+            return RunLedger(self, found, locks.lock(self.path, found))
         raise LedgerError(
             f"No run in {str(self.path)!r} that could be resumed has these records and settings; "
             "leave out --resume to start a new one."
@@ -207,14 +185,14 @@ class OwnerLedger(ChainFile):
 
     def abandon(self, run: str, note: str = "") -> None:
         """End a run that no process is working on; what it reserved stays spent if it charged."""
-        with lock_run(self.path, run), self.transaction():
+        with locks.lock(self.path, run), self.transaction():
             self.append("end", run=run, outcome="abandoned", note=note)
 
     # -- inside a transaction -----------------------------------------------------------------
 
     def _key(self) -> bytes:
         """Return the secret of this ledger that records are known by."""
-        return self.secret(self._books.created)
+        return self.secret(self.books.created)
 
     def _commitment(self, records: RowCounts) -> str:
         return commit(self._key(), records.digest)
@@ -222,7 +200,7 @@ class OwnerLedger(ChainFile):
     def _register(self, dataset: str, records: RowCounts) -> str:
         """Return the commitment of these records, registered under the name if they are new."""
         commitment = self._commitment(records)
-        name = self._books.commitments.get(commitment)
+        name = self.books.commitments.get(commitment)
         if name is None:
             picture = Sketch.of(Places.of(records, self._key()))
             self.append(
@@ -239,8 +217,8 @@ class OwnerLedger(ChainFile):
         """Say with which other data sets, that were charged, these records have many in common."""
         others = [
             (name, body)
-            for body in self._books.registered.values()
-            if (name := body["dataset"]) != dataset and self._books.counted(name)
+            for body in self.books.registered.values()
+            if (name := body["dataset"]) != dataset and self.books.counted(name)
         ]
         if not others:
             return []
@@ -252,7 +230,7 @@ class OwnerLedger(ChainFile):
 
     def _overlapping(self, dataset: str, name: str, found: Overlap) -> str:
         """Say that records seem to be charged under another name, too, and what to do."""
-        own, other = self._books.protection(dataset), self._books.protection(name)
+        own, other = self.books.protection(dataset), self.books.protection(name)
         less = (
             "the sum of both budgets only"
             if own == other
@@ -260,7 +238,7 @@ class OwnerLedger(ChainFile):
         )
         return (
             f"By an estimate, {found} of these records are equal to records that were charged as "
-            f"{name!r}, where ε = {cost(self._books, name):.4g} is spent: whoever is in both is "
+            f"{name!r}, where ε = {cost(self.books, name):.4g} is spent: whoever is in both is "
             f"protected by {less}. If they are the same people, charge them there, with "
             f"--dataset {name}."
         )
@@ -268,18 +246,18 @@ class OwnerLedger(ChainFile):
     def _require_budget(
         self, dataset: str, agents: Reservations, protection: Protection
     ) -> tuple[float, float]:
-        grant = self._books.grants.get(dataset)
+        grant = self.books.grants.get(dataset)
         if grant is None:
             raise BudgetError(
                 f"No budget is granted for {dataset!r} in {str(self.path)!r}; grant one with: "
                 f"ppadmm ledger grant {self.path} {dataset} --epsilon ε --delta δ"
             )
-        if why := mixed(self._books, dataset, protection, str(self.path)):
+        if why := mixed(self.books, dataset, protection, str(self.path)):
             raise BudgetError(why)
         tallies = [tally_of(reserved_by(most)) for _, most in agents]
-        total = cost(self._books, dataset, tallies)
+        total = cost(self.books, dataset, tallies)
         if total > grant["epsilon"]:
-            raise BudgetError(refusal(self._books, dataset, total, tallies))
+            raise BudgetError(refusal(self.books, dataset, total, tallies))
         return total, together([tallies], grant["delta"]).epsilon
 
 

@@ -10,6 +10,7 @@ from ppadmm.accounting.calibration import Budget
 from ppadmm.accounting.events import Charge, Tally
 from ppadmm.arrays import Array
 from ppadmm.errors import BudgetError
+from ppadmm.ledger.state import reserved_by, tally_of
 
 
 @dataclass(frozen=True)
@@ -98,11 +99,14 @@ class MemoryLedger:
 
     def reserve(self, run: Iterable[tuple[Charge, int]]) -> None:
         """Set aside the most that a run may cost, or raise `BudgetError`."""
-        wanted = self._reserved.copy()
-        for charge, times in run:
-            wanted[charge] += times
+        wanted = self._reserved + reserved_by(run)
         if self.budget is not None:
-            _require_within(_tally(wanted), self.budget)
+            bound = accountant.epsilon(tally_of(wanted), self.budget.delta)
+            if bound.epsilon > self.budget.epsilon:
+                raise BudgetError(
+                    f"The run would spend ε = {bound.epsilon:.6g} at δ = {self.budget.delta:g}, "
+                    f"but only ε = {self.budget.epsilon:g} is granted; nothing was released."
+                )
         self._reserved = wanted
 
     def charge(self, charge: Charge) -> None:
@@ -117,25 +121,9 @@ class MemoryLedger:
     @property
     def spent(self) -> Tally:
         """All that was charged so far."""
-        return _tally(self._charged)
+        return tally_of(self._charged)
 
     @property
     def reserved(self) -> Tally:
         """The most that the run may cost."""
-        return _tally(self._reserved)
-
-
-def _tally(charges: Counter[Charge]) -> Tally:
-    tally = Tally()
-    for charge, times in charges.items():
-        tally = tally.plus(charge, times)
-    return tally
-
-
-def _require_within(planned: Tally, budget: Budget) -> None:
-    bound = accountant.epsilon(planned, budget.delta)
-    if bound.epsilon > budget.epsilon:
-        raise BudgetError(
-            f"The run would spend ε = {bound.epsilon:.6g} at δ = {budget.delta:g}, but only "
-            f"ε = {budget.epsilon:g} is granted; nothing was released."
-        )
+        return tally_of(self._reserved)

@@ -6,7 +6,7 @@ written by other means it is named.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,10 +68,8 @@ class ReservedRun:
 
     def charged_in(self, agent: int, rounds: range) -> Counter[Charge]:
         """Return what an agent has charged in some rounds."""
-        total: Counter[Charge] = Counter()
-        for round_ in rounds:
-            total.update(self.booked.get((agent, round_), {}))
-        return total
+        booked = (self.booked.get((agent, round_), Counter()) for round_ in rounds)
+        return sum(booked, Counter[Charge]())
 
     @property
     def given_back(self) -> bool:
@@ -94,18 +92,13 @@ class LedgerState:
 
     def apply(self, body: Body) -> None:
         """Add an entry, or raise `EntryRefused` and add nothing."""
-        kind = body.get("kind")
+        kind = str(body.get("kind"))
         if kind not in KEYS or body.keys() != KEYS[kind] | COMMON:
             raise EntryRefused("it is of no known kind or its fields are not those of its kind")
         if (kind == "created") != (self.count == 0):
             raise EntryRefused("a ledger begins with its creation, once")
-        rules: dict[str, Callable[[Body], None]] = {
-            "created": self._created, "dataset": self._dataset, "grant": self._grant,
-            "reserve": self._reserve, "charge": self._charge, "kept": self._kept,
-            "release": self._release, "end": self._end,
-        }  # fmt: skip
         try:
-            rules[kind](body)
+            getattr(self, f"_{kind}")(body)  # one of KEYS, so one of the methods below
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise EntryRefused(f"its fields cannot be read ({error!r})") from None
         self.count += 1
@@ -249,7 +242,6 @@ def reserved_of(charges: Sequence[dict[str, Any]]) -> Counter[Charge]:
 def tally_of(charges: Counter[Charge]) -> Tally:
     """Add up charges."""
     tally = Tally()
-    for charge, times in charges.items():
-        if times:
-            tally = tally.plus(charge, times)
+    for charge, times in (+charges).items():
+        tally = tally.plus(charge, times)
     return tally

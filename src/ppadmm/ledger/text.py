@@ -37,17 +37,10 @@ def _grant(grant: Body) -> dict[str, Any]:
 
 
 def _run(run: ReservedRun) -> dict[str, Any]:
-    body = run.body
+    told = ("run", "time", "by", "spec", "commitment", "epsilon", "total", "delta")
     return {
-        "run": run.run,
-        "time": body["time"],
-        "by": body["by"],
-        "spec": body["spec"],
-        "commitment": body["commitment"],
-        "epsilon": body["epsilon"],
-        "total": body["total"],
-        "delta": body["delta"],
-        "agents": len(body["agents"]),
+        **{k: run.body[k] for k in told},
+        "agents": len(run.body["agents"]),
         "charges": run.charges,
         "releases": len(run.releases),
         "state": run.outcome or "not finished",
@@ -72,8 +65,7 @@ def _dataset_lines(dataset: dict[str, Any]) -> list[str]:
     return [
         f"{dataset['dataset']}: ε = {dataset['spent']:.4g} of {grant['epsilon']:g} spent, at "
         f"δ = {grant['delta']:g} ({grant['adjacency']}, {grant['rule']['name']} rule; granted by "
-        f"{grant['by']} on "
-        f"{grant['time'][:10]}{note})",
+        f"{grant['by']} on {grant['time'][:10]}{note})",
         *(f"  {_run_line(run)}" for run in dataset["runs"]),
     ]
 
@@ -94,6 +86,5 @@ def booked_lines(entry: dict[str, Any] | None) -> list[str]:
         f"Booked: run {entry['run']} of ledger {entry['ledger']} ({entry['owner']}); all "
         f"{entry['runs']} runs on {entry['dataset']!r} together cost ε = {entry['spent']:.4g} of "
         f"{entry['granted']:g} at δ = {entry['delta']:g} ({entry['adjacency']}, {entry['rule']} "
-        f"rule). Head "
-        f"{entry['count']}: {entry['head']}."
+        f"rule). Head {entry['count']}: {entry['head']}."
     ]

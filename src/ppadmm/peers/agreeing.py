@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Sequence
+from operator import attrgetter
 from pathlib import Path
 
 from ppadmm.accounting import Budget
@@ -101,11 +102,9 @@ def _in_order(cards: Sequence[Card]) -> list[Card]:
             f"Expected the sites 0 to {len(order) - 1}, got {[each.agent for each in order]}; "
             "their numbers are in peer.toml (agent = …)."
         )
-    first = order[0]
+    coded, first = attrgetter("schema", "features", "classes"), order[0]
     for each in order:
-        if (each.schema, each.features, each.classes) != (
-            first.schema, first.features, first.classes
-        ):  # fmt: skip
+        if coded(each) != coded(first):
             raise InputError(
                 f"{each.party.name!r} has the schema {each.schema[:12]}…, {first.party.name!r} has "
                 f"{first.schema[:12]}…; take the same schema file everywhere."
@@ -114,18 +113,7 @@ def _in_order(cards: Sequence[Card]) -> list[Card]:
 
 
 def agreement_text(terms: Agreement) -> str:
-    """Return the terms as a person reads them before signing.
-
-    Parameters
-    ----------
-    terms : Agreement
-        The draft.
-
-    Returns
-    -------
-    str
-        Several lines: the digest, the method, and one line for each party.
-    """
+    """Return the terms as a person reads them before signing: one line for each party."""
     lines = [
         f"Agreement {terms.digest}",
         f"  {terms.algorithm}, {terms.loss}, {terms.rounds} rounds, η = {terms.eta:g}, "

@@ -17,6 +17,7 @@ from ppadmm.algorithms.settings import Speaking
 from ppadmm.errors import InputError
 from ppadmm.files import require_format
 from ppadmm.problem import Graph
+from ppadmm.statements.keys import is_signed
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (
@@ -161,14 +162,9 @@ class Agreement(MethodSpec):
 
     def is_signed(self, agent: int, signature: bytes) -> bool:
         """Say whether party `agent` signed these terms."""
-        from cryptography.exceptions import InvalidSignature
-
-        try:
-            key = self.parties[agent].public_key()
-            key.verify(signature, DOMAIN + bytes.fromhex(self.digest))
-        except (InvalidSignature, IndexError):
-            return False
-        return True
+        known = 0 <= agent < len(self.parties)
+        said = DOMAIN + bytes.fromhex(self.digest)
+        return known and is_signed(self.parties[agent].key, signature.hex(), said)
 
 
 def differences(mine: Agreement, theirs: Agreement) -> list[str]:
@@ -182,16 +178,11 @@ def _compare(where: str, mine: Any, theirs: Any, found: list[str]) -> None:
     if isinstance(mine, dict) and isinstance(theirs, dict):
         for name in dict.fromkeys((*mine, *theirs)):
             _compare(f"{where}.{name}".lstrip("."), mine.get(name), theirs.get(name), found)
-    elif _alike(mine, theirs):
+    elif isinstance(mine, tuple) and isinstance(theirs, tuple) and len(mine) == len(theirs):
         for k, (a, b) in enumerate(zip(mine, theirs, strict=True)):
             _compare(f"{where}[{k}]", a, b, found)
     elif mine != theirs:
         found.append(f"{where}: mine is {mine!r}, theirs is {theirs!r}")
-
-
-def _alike(mine: Any, theirs: Any) -> bool:
-    lists = isinstance(mine, tuple | list) and isinstance(theirs, tuple | list)
-    return lists and len(mine) == len(theirs)
 
 
 def _bytes(name: str, text: object) -> bytes:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ppadmm.errors import InputError
-from ppadmm.files import read_small, require_format, write_whole
+from ppadmm.files import read_small, require_format, write_new, write_whole
 from ppadmm.peers.agreement import Agreement, Party
 
 if TYPE_CHECKING:
@@ -28,6 +28,10 @@ class Card:
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, fit for JSON."""
         return {"format": CARD_FORMAT, **asdict(self)}
+
+    def save(self, path: Path) -> None:
+        """Write a card into a new file."""
+        write_new(path, json.dumps(self.to_dict(), indent=2, allow_nan=False).encode() + b"\n")
 
     @classmethod
     def load(cls, path: Path) -> "Card":
@@ -60,9 +64,10 @@ def load_agreement(path: Path) -> Agreement:
     return Agreement.from_dict(read_json(path))
 
 
-def save_agreement(agreement: Agreement, path: Path) -> None:
-    """Write the terms for people and machines to read."""
-    write_whole(path, json.dumps(asdict(agreement), indent=1, ensure_ascii=False).encode() + b"\n")
+def save_agreement(agreement: Agreement, path: Path, new: bool = False) -> None:
+    """Write the terms for people and machines to read; a `new` file takes the place of none."""
+    text = json.dumps(asdict(agreement), indent=1, ensure_ascii=False) + "\n"
+    (write_new if new else write_whole)(path, text.encode())
 
 
 def save_signature(path: Path, agreement: Agreement, agent: int, key: "Ed25519PrivateKey") -> None:

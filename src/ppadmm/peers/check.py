@@ -4,6 +4,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -15,14 +16,13 @@ from ppadmm.ledger.balance import cost, mixed, refusal
 from ppadmm.ledger.chain import read_rows, verify
 from ppadmm.peers import control
 from ppadmm.peers.agreement import Agreement
-from ppadmm.peers.agreement_file import load_signature
 from ppadmm.peers.control import ControlMessage
 from ppadmm.peers.link_settings import Credentials
 from ppadmm.peers.loading import KeyReader, load_participant
 from ppadmm.peers.pki.certificates import fingerprint, read_certificates
 from ppadmm.peers.pki.names import host_of
 from ppadmm.peers.settings import PeerFile
-from ppadmm.peers.transport import Transport
+from ppadmm.peers.transport import Neighbour, Transport
 from ppadmm.statements.keys import read_key
 
 if TYPE_CHECKING:
@@ -45,9 +45,7 @@ class CheckResult:
     problem: str = ""
 
     def __str__(self) -> str:
-        return f"{'ok' if not self.problem else 'PROBLEM'}  {self.what}" + (
-            f": {self.problem}" if self.problem else ""
-        )
+        return f"PROBLEM  {self.what}: {self.problem}" if self.problem else f"ok  {self.what}"
 
 
 def looked_at(what: str, look: Callable[[], object]) -> CheckResult:
@@ -145,12 +143,8 @@ class Check:
         finally:
             self.transport.close()
         rows = [row for j in near for row in self._judge(j, heard.get(j), status.neighbours[j])]
-        return rows + [
-            CheckResult(
-                f"stranger {name!r}", "it has a certificate of the authority and is no neighbour"
-            )
-            for name in status.strangers
-        ]
+        why = "it has a certificate of the authority and is no neighbour"
+        return rows + [CheckResult(f"stranger {name!r}", why) for name in status.strangers]
 
     def _note(self) -> ControlMessage:
         signatures = {} if self.signature is None else {self.agent: self.signature.hex()}
@@ -162,20 +156,16 @@ class Check:
     def _listen(self, heard: dict[int, tuple[ControlMessage, float]], until: float) -> None:
         while (left := until - time.monotonic()) > 0:
             found = self.transport.receive(left)
-            if found is None:
-                return
-            try:
-                heard[found[0]] = (control.decode(found[1]), time.time())
-            except ForeignError:
-                continue
+            if found is not None:
+                with suppress(ForeignError):
+                    heard[found[0]] = (control.decode(found[1]), time.time())
 
     def _judge(
-        self, j: int, heard: tuple[ControlMessage, float] | None, link: object
+        self, j: int, heard: tuple[ControlMessage, float] | None, link: Neighbour
     ) -> Iterable[CheckResult]:
         name = f"{self.agreement.parties[j].name} (agent {j})"
         if heard is None:
-            linked = getattr(link, "connected", False)
-            why = f"a link but no word; {START}" if linked else self.explain(j)
+            why = f"a link but no word; {START}" if link.connected else self.explain(j)
             yield CheckResult(name, why or f"no link; {START}")
             return
         note, when = heard
@@ -237,10 +227,10 @@ def check_site(
     rows += [
         looked_at("records, schema and this site's part",
                   lambda: load_participant(peer, terms).risk),
-        looked_at("signature", lambda: _signature(peer, terms)),
+        looked_at("signature", lambda: peer.signed(terms)),
         looked_at("ledger", lambda: require_room(peer, terms)),
         looked_at("revocations", lambda: peer.refuse_revoked(terms)),
-        looked_at("links", lambda: peer.seat(terms)),
+        looked_at("links", lambda: peer.link_settings(terms)),
     ]  # fmt: skip
     return rows if rows[-1].problem else [*rows, *_visit(peer, terms, key(), seconds)]
 
@@ -251,11 +241,11 @@ def _visit(
     from ppadmm.peers.zenoh.transport import ZenohTransport
 
     try:
-        signature = _signature(peer, terms)
+        signature = peer.signed(terms)
     except InputError:
         signature = None
     why = partial(_no_link, peer, terms)
-    visit = Check(terms, peer.agent, key, ZenohTransport(peer.seat(terms)), signature, why)
+    visit = Check(terms, peer.agent, key, ZenohTransport(peer.link_settings(terms)), signature, why)
     try:
         return visit(seconds)
     except InputError as error:
@@ -265,28 +255,18 @@ def _visit(
 def _certified(peer: PeerFile) -> str:
     """Return until when the certificate is valid and whose it is, if it can be read."""
     try:
-        own, root = (
-            read_certificates(path)[0] for path in (peer.keys.certificate, peer.keys.authority)
-        )
+        own = read_certificates(peer.keys.certificate)[0]
+        root = read_certificates(peer.keys.authority)[0]
     except (InputError, OSError):
         return ""
     until = f"{own.not_valid_after_utc:%Y-%m-%d}"
     return f" (until {until}; fingerprint of the authority {fingerprint(root)})"
 
 
-def _signature(peer: PeerFile, terms: Agreement) -> bytes:
-    return load_signature(peer.folder / peer.signature, terms, peer.agent)
-
-
 def require_room(peer: PeerFile, terms: Agreement) -> None:
     """Refuse a ledger that does not hold, or that leaves no room for this run.
 
-    Parameters
-    ----------
-    peer : PeerFile
-        The site; `ledger` and `dataset` of its `peer.toml` are read, and nothing is charged.
-    terms : Agreement
-        The run. One that was begun already, or is not private, needs no room.
+    Nothing is charged. A run that was begun already, or is not private, needs no room.
     """
     if not peer.ledger:
         raise InputError("peer.toml names no ledger; make one with `ppadmm ledger new`")

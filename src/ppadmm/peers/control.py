@@ -19,10 +19,7 @@ from ppadmm.peers.agreement import Agreement, differences
 from ppadmm.peers.messages import MAGIC, SIGNATURE, VERSION
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import (
-        Ed25519PrivateKey,
-        Ed25519PublicKey,
-    )
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 NOTE = 3
 LONGEST = 1 << 20
@@ -90,7 +87,7 @@ def one_line(reason: str) -> str:
 
 
 def decode(data: bytes) -> ControlMessage:
-    """Return a note whose form holds; who wrote it is for `is_signed` to say."""
+    """Return a note whose form holds; who wrote it is for `messages.is_signed` to say."""
     if not HEAD.size + SIGNATURE < len(data) <= LONGEST:
         _refuse(f"it has {len(data)} bytes")
     magic, version, kind, agent, length = HEAD.unpack_from(data)
@@ -107,27 +104,17 @@ def decode(data: bytes) -> ControlMessage:
     return _read(agent, content)
 
 
-def is_signed(data: bytes, key: "Ed25519PublicKey") -> bool:
-    """Say whether the holder of this key wrote the note."""
-    from cryptography.exceptions import InvalidSignature
-
-    try:
-        key.verify(data[-SIGNATURE:], data[:-SIGNATURE])
-    except InvalidSignature:
-        return False
-    return True
-
-
 def _read(agent: int, content: Any) -> ControlMessage:
     names = {each.name for each in fields(ControlMessage)} - {"agent"}
     if not isinstance(content, dict) or set(content) != names:
         _refuse("its entries are not those of a note")
     _require_texts(content)
-    _require(_is_number(content["time"]), "time")
+    finals, when = content["finals"], content["time"]
+    number = isinstance(when, int | float) and not isinstance(when, bool)
+    _require(number and abs(when) < 1e12, "time")
     _require(_is_count(content["round"]), "round")
     _require(isinstance(content["settled"], bool), "settled")
     _require(isinstance(content["agreement"], dict | None), "agreement")
-    finals = content["finals"]
     _require(isinstance(finals, list) and all(map(_is_count, finals)), "finals")
     values = {**content, "finals": tuple(finals), "signatures": _signatures(content)}
     return ControlMessage(agent=agent, **values)
@@ -156,10 +143,6 @@ def _signatures(content: dict[str, Any]) -> dict[int, str]:
     )
     _require(good, "signatures")
     return {int(i): text for i, text in found.items()}
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e12
 
 
 def _is_count(value: object) -> bool:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from ppadmm import checks
 from ppadmm.errors import DataError, InputError
 from ppadmm.peers.agreement import Agreement
-from ppadmm.peers.agreement_file import load_signature
 from ppadmm.peers.settings import PeerFile
 from ppadmm.peers.site import Participant, SiteRecords, read_records
 from ppadmm.peers.taking_part import SiteSettings
@@ -82,7 +81,7 @@ def load_site(
     return LoadedSite(peer, SiteSettings(
         party=party,
         key=open_key(peer.keys.signing),
-        signature=load_signature(peer.folder / peer.signature, terms, peer.agent),
+        signature=peer.signed(terms),
         state=peer.folder / f"{name}-{terms.digest[:12]}",
         ledger=peer.folder / peer.ledger if seed is None and peer.ledger else None,
         dataset=peer.dataset or None,
@@ -91,18 +90,7 @@ def load_site(
 
 
 def load_records(peer: PeerFile) -> SiteRecords:
-    """Read a site's records and their public schema, as its file says.
-
-    Parameters
-    ----------
-    peer : PeerFile
-        The site; `data`, `memory` and `schema` of its `peer.toml` are read.
-
-    Returns
-    -------
-    SiteRecords
-        They stay here: they print as sizes and refuse to be pickled.
-    """
+    """Read a site's records and their public schema, as its file says."""
     if not peer.schema:
         raise InputError("peer.toml names no schema; give schema = …")
     place = peer.folder / peer.schema
@@ -116,22 +104,7 @@ def load_records(peer: PeerFile) -> SiteRecords:
 
 
 def load_participant(peer: PeerFile, terms: Agreement, seed: int | None = None) -> Participant:
-    """Return a site's part in an agreement, after a look at every entry that concerns it.
-
-    Parameters
-    ----------
-    peer : PeerFile
-        The site.
-    terms : Agreement
-        What was drafted, signed or not.
-    seed : int, optional
-        Simulate, NOT private.
-
-    Returns
-    -------
-    Participant
-        The part, with the records in it.
-    """
+    """Return a site's part in an agreement, after a look at every entry that concerns it."""
     party = Participant(terms, peer.agent, load_records(peer), seed)
     listed = terms.parties[peer.agent]
     if listed.name != peer.name:

@@ -87,28 +87,31 @@ class Codec:
             _refuse("it belongs to another run")
         if parameters != self.parameters:
             _refuse(f"it announces {parameters} parameters, not {self.parameters}")
-        self._check_signature(agent, data)
+        if agent not in self.keys:
+            _refuse(f"agent {agent} is not in the agreement")
+        if not is_signed(data, self.keys[agent]):
+            _refuse(f"it is not signed by agent {agent}")
         numbers = np.frombuffer(data, "<f8", 2 * self.parameters, HEAD.size).astype(np.float64)
         if not np.isfinite(numbers).all():
             _refuse("it holds NaN or infinity")
         value, total = numbers.reshape(2, 1, self.parameters)
         return Message(agent, round_, SharedState(value, total))
 
-    def _check_signature(self, agent: int, data: bytes) -> None:
-        from cryptography.exceptions import InvalidSignature
-
-        key = self.keys.get(agent)
-        if key is None:
-            _refuse(f"agent {agent} is not in the agreement")
-        try:
-            key.verify(data[-SIGNATURE:], data[:-SIGNATURE])
-        except InvalidSignature:
-            _refuse(f"it is not signed by agent {agent}")
-
 
 def message_length(parameters: int) -> int:
     """Return how long a message with so many parameters is."""
     return HEAD.size + 16 * parameters + SIGNATURE
+
+
+def is_signed(data: bytes, key: "Ed25519PublicKey") -> bool:
+    """Say whether the holder of this key wrote a message or a note."""
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        key.verify(data[-SIGNATURE:], data[:-SIGNATURE])
+    except InvalidSignature:
+        return False
+    return True
 
 
 def kind_of(data: bytes) -> int | None:

@@ -52,7 +52,7 @@ class PeerOutcome:
         return np.asarray(self.averages.mean(axis=0))
 
 
-def books_of(agent: Agent) -> tuple[Tally, Tally]:
+def tallies_of(agent: Agent) -> tuple[Tally, Tally]:
     """Return what was reserved and charged: a copy, for other threads to read."""
     return agent.ledgers[0].reserved, agent.ledgers[0].spent
 

@@ -35,7 +35,7 @@ from ppadmm.peers import control, messages
 from ppadmm.peers.agreement import Agreement
 from ppadmm.peers.control import ControlMessage
 from ppadmm.peers.messages import FINAL, VALUE, Codec
-from ppadmm.peers.outcome import PeerOutcome, RetrySchedule, books_of, require_same
+from ppadmm.peers.outcome import PeerOutcome, RetrySchedule, require_same, tallies_of
 from ppadmm.peers.pki.revocations import EVERY, Revocations
 from ppadmm.peers.revoked import Revoked
 from ppadmm.peers.state import PeerState
@@ -86,7 +86,7 @@ class Peer(PeerState):
             )
         super().__init__(agent, agreement)
         self._key, self._transport, self._store = key, transport, store
-        self._pace, self._tell = pace or RetrySchedule(), tell or EventLog()
+        self._retry, self._tell = pace or RetrySchedule(), tell or EventLog()
         keys = {i: party.public_key() for i, party in enumerate(agreement.parties)}
         self._codec = Codec(agreement.run, agreement.parameters, keys)
         self._revoked = Revoked(agreement, revocations)
@@ -118,12 +118,12 @@ class Peer(PeerState):
             self._transport.close()
         return self._outcome()
 
-    def recover(self, reason: str = "") -> PeerOutcome:
+    def recover(self) -> PeerOutcome:
         """Return the outcome of a run that an earlier process ended, from what it kept."""
         self._resume()
-        if not reason and len(self._finals) < self.agents:
-            reason = "it ended before all averages were there"
-        self.phase, self.reason = "ended", reason
+        self.phase = "ended"
+        if len(self._finals) < self.agents:
+            self.reason = "it ended before all averages were there"
         return self._outcome()
 
     def view(self) -> PeerStatus:
@@ -140,10 +140,10 @@ class Peer(PeerState):
             self._tell("resumed", round=self.agent.round, rounds=self.rounds)
 
     def _sign(self) -> None:
-        self._until(self._is_signed, self._say_note, self._pace.wait)
+        self._until(self._is_signed, self._say_note, self._retry.wait)
         if self._quarrels:
             with suppress(_Ended):
-                self._until(lambda: False, self._say_note, min(1.0, self._pace.grace))
+                self._until(lambda: False, self._say_note, min(1.0, self._retry.grace))
             raise DisagreementError(self._quarrels)
         self._store.keep_signatures(self._signatures)
         self._tell("signed", parties=self.agents, digest=self.agreement.digest)
@@ -198,7 +198,8 @@ class Peer(PeerState):
         self._say_note()
         limit = GONE if self._was_over else None
         try:
-            self._until(lambda: self._everyone(self._holds_all), self._say_finals, limit)
+            hold_all = partial(self._everyone, lambda note: len(note.finals) == self.agents)
+            self._until(hold_all, self._say_finals, limit)
         except _Ended:
             self._tell("left", note="a neighbour never confirmed that it holds all averages")
             return
@@ -206,10 +207,7 @@ class Peer(PeerState):
         self._say_note()
         with suppress(_Ended):
             settled = partial(self._everyone, lambda note: note.settled)
-            self._until(settled, self._say_note, self._pace.grace)
-
-    def _holds_all(self, note: ControlMessage) -> bool:
-        return len(note.finals) == self.agents
+            self._until(settled, self._say_note, self._retry.grace)
 
     def _leave(self, reason: str) -> None:
         """Tell the neighbours why, so that they need not wait for this peer."""
@@ -217,9 +215,10 @@ class Peer(PeerState):
         self._tell("ended", reason=reason, round=len(self._made))
         self._say_note()
         with suppress(_Ended):
-            self._until(lambda: False, self._say_note, min(1.0, self._pace.grace))
+            self._until(lambda: False, self._say_note, min(1.0, self._retry.grace))
 
     def _outcome(self) -> PeerOutcome:
+        self.tallies = tallies_of(self.agent)
         if self.reason:
             return PeerOutcome(*self.so_far(), self.average()[None], self.reason)
         finals = [self._codec.decode(self._finals[i], FINAL) for i in range(self.agents)]
@@ -234,7 +233,7 @@ class Peer(PeerState):
         """Take in what comes until `ready`; meanwhile `say` things again, ever less often."""
         self._since = start = time.monotonic()
         limit = self.agreement.patience if limit is None else limit
-        pause = self._pace.first
+        pause = self._retry.first
         due = start if self.phase == "signing" else start + pause
         while not ready():
             self._look_at_revocations()
@@ -243,7 +242,7 @@ class Peer(PeerState):
                 raise _Ended(self._silence(limit))
             if now >= due:
                 say()
-                due, pause = now + pause, min(pause * self._pace.factor, self._pace.longest)
+                due, pause = now + pause, min(pause * self._retry.factor, self._retry.longest)
             elif self._owes_note and now >= self._noted + ANSWERS_APART:
                 self._say_note()
             owed = self._noted + ANSWERS_APART if self._owes_note else due
@@ -276,7 +275,7 @@ class Peer(PeerState):
         data = self._codec.encode(send.message, self._key)
         self._said.append(data)
         self._made.append(send.release)
-        self.books = books_of(self.agent)
+        self.tallies = tallies_of(self.agent)
         return data
 
     def _say_again(self) -> None:
@@ -382,7 +381,7 @@ class Peer(PeerState):
         if note.digest != self.agreement.digest:
             self._disagree(neighbour, note)
             return
-        if not control.is_signed(data, self._codec.keys[neighbour]):
+        if not messages.is_signed(data, self._codec.keys[neighbour]):
             raise ForeignError(f"A note is not signed by agent {neighbour}.")
         if note.phase == "checking":  # somebody looks; that is not taking part
             self._owes_note = True

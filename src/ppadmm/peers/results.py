@@ -11,18 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ppadmm import __version__
-from ppadmm.accounting import Tally, accountant
+from ppadmm.accounting import accountant
 from ppadmm.accounting.event_data import to_plain
 from ppadmm.arrays import Array
 from ppadmm.ledger.text import booked_lines
 from ppadmm.peers.agreement_file import save_agreement
 from ppadmm.peers.certified import certify_folder
-from ppadmm.peers.facts import facts_of
-from ppadmm.peers.outcome import PeerOutcome
+from ppadmm.peers.outcome import PeerOutcome, average_of
 from ppadmm.peers.peer import Peer
 from ppadmm.peers.site import PublicPart
 from ppadmm.peers.store import PeerStore, signatures_dict
-from ppadmm.peers.taking_part import SiteResult
+from ppadmm.peers.taking_part import SiteResult, result_of
 from ppadmm.runs.folder import (
     Missing,
     coefficients,
@@ -37,8 +36,7 @@ from ppadmm.runs.report.page import render
 from ppadmm.runs.run import FORMAT
 from ppadmm.runs.saved import MODEL_FORMAT, RELEASES_FORMAT, SavedRun
 from ppadmm.runs.specification import RunSpec
-from ppadmm.statements.claims import Statement, finite_or_none
-from ppadmm.statements.facts import statement_of
+from ppadmm.statements.claims import finite_or_none
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -64,8 +62,8 @@ def write_site_run(result: SiteResult, folder: Path, state: Path, key: "Ed25519P
 
 def _write_results(result: SiteResult, draft: Path, state: Path) -> None:
     outcome = result.outcome
-    write_json(draft / "result.json", result_of(result))
-    write_json(draft / "model.json", model_of(result.part, result.statement, outcome))
+    write_json(draft / "result.json", figures_of(result))
+    write_json(draft / "model.json", model_of(result))
     write_json(draft / "statement.json", result.disclosure)
     lines = [result.statement.text(), *booked_lines(result.disclosure["booked"])]
     (draft / "statement.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -89,60 +87,34 @@ def _try_to_sign(folder: Path, key: "Ed25519PrivateKey") -> Missing | None:
     return None
 
 
-def model_of(part: PublicPart, statement: Statement, outcome: PeerOutcome) -> dict[str, Any]:
+def model_of(result: SiteResult) -> dict[str, Any]:
     """Return the model by feature name: the same text at every site that reached the end."""
-    return _model(part, statement.private, statement.not_private_because, outcome.model,
-                  outcome.averages, outcome.reason)  # fmt: skip
-
-
-def _model(
-    part: PublicPart,
-    private: bool,
-    reasons: tuple[str, ...],
-    model: Array,
-    averages: Array,
-    ended: str,
-) -> dict[str, Any]:
-    schema = part.schema
+    schema, statement, outcome = result.part.schema, result.statement, result.outcome
     return {
         "format": MODEL_FORMAT,
-        "private": private,
-        "not_private_because": list(reasons),
+        "private": statement.private,
+        "not_private_because": list(statement.not_private_because),
         "classes": list(schema.label.names),
-        "coefficients": coefficients(schema, model),
-        "per_agent": averages.tolist(),
+        "coefficients": coefficients(schema, outcome.model),
+        "per_agent": outcome.averages.tolist(),
         "schema": schema.to_dict(),
         "schema_digest": schema.digest(),
-        "run": part.agreement.digest,
-        "ended": ended,
+        "run": result.part.agreement.digest,
+        "ended": outcome.reason,
     }
 
 
-def result_of(result: SiteResult) -> dict[str, Any]:
-    """Return the figures of a finished part: public numbers and what follows from releases."""
-    return _figures(
-        result.part, result.statement, result.outcome.releases, result.outcome.spoke,
-        result.neighbours, result.spent, result.started, result.disclosure["booked"],
-    )  # fmt: skip
-
-
-def _figures(
-    part: PublicPart,
-    statement: Statement,
-    releases: Array,
-    spoke: NDArray[np.bool_],
-    heard: Heard,
-    spent: Tally,
-    started: str,
-    entry: dict[str, Any] | None,
-) -> dict[str, Any]:
+def figures_of(result: SiteResult) -> dict[str, Any]:
+    """Return the figures of a part: public numbers and what follows from releases."""
+    part, statement, spoke = result.part, result.statement, result.outcome.spoke
     terms, number, schema = part.agreement, part.number, part.schema
+    spent, heard = result.spent, result.neighbours
     bounds = [accountant.epsilon(tally, terms.delta).epsilon for tally in part.reserved]
     plain = {**statement.to_dict(), "epsilons": [finite_or_none(bound) for bound in bounds]}
     return {
         "format": FORMAT,
         "version": __version__,
-        "started": started,
+        "started": result.started,
         "own": number,
         "algorithm": terms.algorithm,
         "calibration": terms.calibration,
@@ -162,7 +134,7 @@ def _figures(
         "parameters": part.parameters,
         "classes": list(schema.label.names),
         "loss": part.loss.name,
-        "rounds": len(releases),
+        "rounds": len(spoke),
         "eta": terms.eta,
         "beta": terms.beta,
         "releases": [_spoken(i, number, spoke, heard) for i in range(len(terms.parties))],
@@ -171,7 +143,7 @@ def _figures(
             {"reserved": to_plain(tally), "spent": to_plain(spent) if i == number else None}
             for i, tally in enumerate(part.reserved)
         ],
-        "booked": entry,
+        "booked": result.facts.booked,
         "spec": _spec(part),
         "statement": plain,
     }
@@ -215,19 +187,11 @@ def _spec(part: PublicPart) -> dict[str, Any]:
         data=part.data,
         agents=len(terms.parties),
         graph="agreement",
-        algorithm=terms.algorithm,
-        loss=terms.loss,
-        multiclass=terms.multiclass,
         epsilons=tuple(each.epsilon for each in terms.parties),
         records=tuple(each.records for each in terms.parties),
-        delta=terms.delta,
-        rounds=terms.rounds,
-        eta=terms.eta,
-        beta=terms.beta,
-        calibration=terms.calibration,
-        adjacency=terms.adjacency,
         seed=part.seed,
-        speaking=terms.speaking,
+        # the paper's calibration allows none beside its own
+        **{**vars(terms.method), "regularisation": 0.0},
     )
     return {**asdict(spec), "regularisation": terms.regularisation}
 
@@ -235,25 +199,24 @@ def _spec(part: PublicPart) -> dict[str, Any]:
 def live_page(peer: Peer, part: PublicPart, started: str) -> str:
     """Return the report of a run that goes on, from what was released so far."""
     releases, spoke = peer.so_far()
-    (reserved, spent), heard = peer.books, peer.tally.heard_so_far()
-    statement = statement_of(facts_of(part, reserved, spent, int(spoke.sum()), peer.reason))
-    values = _known(releases, [heard.get(j, {}) for j in peer.agent.neighbours])
+    average = average_of(releases, spoke)
+    outcome = PeerOutcome(releases, spoke, average[None], peer.reason)
+    result = result_of(part, peer, outcome, started)
+    values = _known(releases, [result.neighbours.get(j, {}) for j in peer.agent.neighbours])
     marks = [_changes(values[:, k]) for k in range(values.shape[1])]
-    average = peer.average()
     run = SavedRun(
         name="live",
-        result=_figures(part, statement, releases, spoke, heard, spent, started, None),
-        model=_model(part, statement.private, statement.not_private_because, average,
-                     average[None], peer.reason),
-        statement=statement.text(),
+        result=figures_of(result),
+        model=model_of(result),
+        statement=result.statement.text(),
         releases=values,
         spoke=np.stack(marks, axis=1),
-    )  # fmt: skip
+    )
     return render(run, live=peer.view())
 
 
 def view_json(peer: Peer, part: PublicPart) -> bytes:
     """Return the counters of a moment as JSON, and whether the run is private."""
     reasons = list(part.not_private_because)
-    plain = {"private": not reasons, "not_private_because": reasons, **peer.view().to_dict()}
+    plain = {"private": not reasons, "not_private_because": reasons, **asdict(peer.view())}
     return json.dumps(plain, allow_nan=False).encode() + b"\n"

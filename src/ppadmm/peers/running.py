@@ -19,7 +19,6 @@ from ppadmm.peers.peer import Peer
 from ppadmm.peers.pki.revocations import EVERY, Revocations
 from ppadmm.peers.results import live_page, view_json, write_site_run
 from ppadmm.peers.settings import PeerFile, longest_message
-from ppadmm.peers.site import PublicPart
 from ppadmm.peers.status import EventLog, JsonLines
 from ppadmm.peers.status_page import StatusPage
 from ppadmm.peers.taking_part import SiteResult, take_part
@@ -89,7 +88,7 @@ def run_site(
     from ppadmm.peers.zenoh.transport import ZenohTransport
 
     how = watching or Watching()
-    transport = ZenohTransport(site.peer.seat(site.settings.party.agreement))
+    transport = ZenohTransport(site.peer.link_settings(site.settings.party.agreement))
     pace = RetrySchedule() if wait is None else RetrySchedule(wait=wait)
     with ExitStack() as stack:
         stack.enter_context(logged(how.log or site.settings.state / "log.jsonl"))
@@ -194,22 +193,18 @@ class PeerDisplay:
         """Begin to show; ends with the stack."""
         port, tell = self._how.port, self._how.tell
         url = None if port is None else self._serve(peer, port)
-        reasons = "; ".join(self._part.not_private_because)
+        reasons = "; ".join(self._site.settings.party.public.not_private_because)
         if tell is not None and reasons:
             tell(f"NOT PRIVATE: {reasons}.")
         if self._how.screen:
-            self._stack.enter_context(self._screen(peer, url))
+            self._stack.enter_context(_screen(peer, not reasons, url))
         elif tell is not None:
             where = f"; status page {url}" if url else ""
             tell(f"Run {self._site.run}: waiting for the others{where}.")
 
-    @property
-    def _part(self) -> PublicPart:
-        return self._site.settings.party.public
-
     def _serve(self, peer: Peer, port: int) -> str:
         started = datetime.now(UTC).isoformat(timespec="seconds")
-        part = self._part
+        part = self._site.settings.party.public
         private = not part.not_private_because
         pages = {
             "/": lambda: ("text/html; charset=utf-8", live_page(peer, part, started).encode()),
@@ -218,19 +213,19 @@ class PeerDisplay:
         }
         return self._stack.enter_context(StatusPage(port, pages)).url
 
-    def _screen(self, peer: Peer, url: str | None) -> AbstractContextManager[Any]:
-        from rich.console import Console
-        from rich.live import Live
 
-        from ppadmm.peers.terminal import screen
+def _screen(peer: Peer, private: bool, url: str | None) -> AbstractContextManager[Any]:
+    from rich.console import Console
+    from rich.live import Live
 
-        private = not self._part.not_private_because
-        return Live(
-            get_renderable=lambda: screen(peer.view(), private, url),
-            console=Console(stderr=True),
-            refresh_per_second=2,
-            transient=True,
-        )
+    from ppadmm.peers.terminal import screen
+
+    return Live(
+        get_renderable=lambda: screen(peer.view(), private, url),
+        console=Console(stderr=True),
+        refresh_per_second=2,
+        transient=True,
+    )
 
 
 # The meeting point of sites that can only dial out

@@ -16,7 +16,7 @@ from ppadmm import checks
 from ppadmm.errors import InputError
 from ppadmm.files import require_format
 from ppadmm.peers.agreement import Agreement
-from ppadmm.peers.agreement_file import load_agreement
+from ppadmm.peers.agreement_file import load_agreement, load_signature
 from ppadmm.peers.link_settings import Credentials, LinkSettings
 from ppadmm.peers.pki import certificates, enrolment
 from ppadmm.peers.pki.enrolment import Keys
@@ -156,6 +156,10 @@ class PeerFile:
         except TypeError as error:
             raise InputError(f"{path} cannot be read: {_named(error)}.") from None
 
+    def signed(self, terms: Agreement) -> bytes:
+        """Read this site's signature; it must be on these very terms."""
+        return load_signature(self.folder / self.signature, terms, self.agent)
+
     def terms(self) -> Agreement:
         """Read the agreement."""
         path = self.folder / self.agreement
@@ -255,10 +259,11 @@ class PeerFile:
             )
         return Link(j, theirs.name, via="router")
 
-    def seat(self, agreement: Agreement) -> LinkSettings:
+    def link_settings(self, agreement: Agreement) -> LinkSettings:
         """Return this site's place in a run."""
         credentials, links = self.credentials(), self.links(agreement)
         relayed = {link.agent: link.name for link in links if link.via}
+        met = self.router if relayed else None
         return LinkSettings(
             run=self.room,
             agent=self.agent,
@@ -268,13 +273,8 @@ class PeerFile:
             cap=longest_message(agreement.parameters),
             listen=() if self.listen is None else (_tls(self.listen),),
             connect=tuple(_tls(link.endpoint) for link in links if link.endpoint),
-            router=self._router() if relayed else None,
+            router=None if met is None else (met["name"], _tls(met["endpoint"])),
         )
-
-    def _router(self) -> tuple[str, str] | None:
-        if self.router is None:
-            return None
-        return self.router["name"], _tls(self.router["endpoint"])
 
 
 def longest_message(parameters: int) -> int:

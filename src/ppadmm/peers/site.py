@@ -1,10 +1,9 @@
 """One site of a run over a network: its records, its agent, and what is public of the others."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from ppadmm.data.fingerprint import NO_RECORDS, Fingerprint, fingerprint
 from ppadmm.datasets import load
 from ppadmm.errors import DataError, InputError
 from ppadmm.ledger import Ledger
-from ppadmm.ledger.protocol import Lost, Past, Sent
+from ppadmm.ledger.protocol import Lost, Past
 from ppadmm.noise import SecureNoise, SeededNoise
 from ppadmm.peers.agreement import Agreement
 from ppadmm.problem import Loss, NoRecords, Risk, loss_for, risk_over
@@ -103,37 +102,13 @@ class Replayed:
         if not self._paid:
             self._ledger.charge(charge)
 
-    @property
-    def durable(self) -> bool:
-        """Whether a restarted agent finds here what it did before."""
-        return self._ledger.durable
-
-    def record(self, sent: Sent) -> None:
-        """Keep what the round says."""
-        self._ledger.record(sent)
-
     def keep(self, name: str, value: Array) -> None:
         """Keep a secret of the run, once."""
         if self._ledger.kept(name) is None:
             self._ledger.keep(name, value)
 
-    def kept(self, name: str) -> Array | None:
-        """Return a secret that was kept."""
-        return self._ledger.kept(name)
-
-    def reserve(self, run: Iterable[tuple[Charge, int]]) -> None:
-        """Set aside the most that a run may cost."""
-        self._ledger.reserve(run)
-
-    @property
-    def spent(self) -> Tally:
-        """All that was charged so far."""
-        return self._ledger.spent
-
-    @property
-    def reserved(self) -> Tally:
-        """The most that the run may cost."""
-        return self._ledger.reserved
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ledger, name)
 
 
 @dataclass(frozen=True)
@@ -251,7 +226,9 @@ class Participant(HoldsRecords):
         near, seed = self.agreement.graph.neighbours(self.number), self.seed
         if seed is None:
             return Agent(rule, self.number, near, [ledger], SecureNoise())
-        return Agent(rule, self.number, near, [Replayed(ledger)], SeededNoise((seed,)))
+        return Agent(
+            rule, self.number, near, [cast(Ledger, Replayed(ledger))], SeededNoise((seed,))
+        )
 
 
 def _tally(rule: Algorithm[Any]) -> Tally:

@@ -7,7 +7,7 @@ from ppadmm.agent import Agent
 from ppadmm.arrays import Array
 from ppadmm.mechanisms import Release
 from ppadmm.peers.agreement import Agreement
-from ppadmm.peers.outcome import average_of, books_of, spoken
+from ppadmm.peers.outcome import average_of, spoken, tallies_of
 from ppadmm.peers.status import MessageCounts
 
 
@@ -19,7 +19,7 @@ class PeerState:
 
     def __init__(self, agent: Agent, agreement: Agreement) -> None:
         self.agent, self.agreement = agent, agreement
-        self.tally, self.resumed, self.books = MessageCounts(), 0, books_of(agent)
+        self.tally, self.resumed, self.tallies = MessageCounts(), 0, tallies_of(agent)
         self.phase, self.reason = "signing", ""
         self._made: list[Release] = []
         self._finals: dict[int, bytes] = {}

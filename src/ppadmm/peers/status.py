@@ -4,7 +4,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ppadmm.agent import Message
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 MOST_KEPT = 10_000
 """Parameters up to which all that neighbours said is kept for the page."""
+
+COUNTED = ("sent", "bytes_sent", "repeated", "received", "late", "refused")
+"""Numbers of messages, in `MessageCounts` and in `PeerStatus`."""
 
 TROUBLES = ("not private", "refused", "disagreement", "revoked", "ended")
 
@@ -96,17 +99,13 @@ class PeerStatus:
     neighbours: tuple[NeighbourStatus, ...]
     strangers: tuple[str, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data, fit for JSON."""
-        return asdict(self)
-
 
 def status_of(
     peer: "Peer", status: Status, notes: Mapping[int, ControlMessage], began: float, since: float
 ) -> PeerStatus:
     """Return a peer's view, of a moment that may be a little past."""
     agreement, tally, now = peer.agreement, peer.tally, time.monotonic()
-    party, (reserved, charged) = agreement.parties[peer.agent.number], peer.books
+    party, (reserved, charged) = agreement.parties[peer.agent.number], peer.tallies
     waiting = peer.waited_for
     return PeerStatus(
         agent=peer.agent.number,
@@ -126,15 +125,10 @@ def status_of(
         charged=max((times for _, times in charged.counts), default=0),
         epsilon=party.epsilon,
         delta=agreement.delta,
-        sent=tally.sent,
-        bytes_sent=tally.bytes_sent,
-        repeated=tally.repeated,
-        received=tally.received,
-        late=tally.late,
-        refused=tally.refused,
         reason=peer.reason,
         neighbours=tuple(_other(peer, j, status, notes) for j in peer.agent.neighbours),
         strangers=status.strangers,
+        **{name: getattr(tally, name) for name in COUNTED},
     )
 
 

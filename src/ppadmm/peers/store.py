@@ -38,16 +38,13 @@ class PeerStore:
         """Return the signatures (hex) by agent."""
         try:
             content = json.loads(self._signatures.read_text(encoding="ascii"))
-            self._require_format(content.get("format"))
+            way = "go on with the ppadmm that began the run"
+            require_format(str(self._signatures), content.get("format"), FORMAT, way)
             return {int(i): str(text) for i, text in content["signatures"].items()}
         except InputError:
             raise
         except (OSError, ValueError, AttributeError, KeyError, TypeError):
             return {}
-
-    def _require_format(self, found: object) -> None:
-        way = "go on with the ppadmm that began the run"
-        require_format(str(self._signatures), found, FORMAT, way)
 
     def keep_signatures(self, signatures: Mapping[int, str]) -> None:
         """Keep the signatures; they are on disk when this returns."""

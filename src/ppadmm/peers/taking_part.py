@@ -5,15 +5,18 @@ process that is started again finds its run there and goes on without paying twi
 """
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ppadmm.accounting import Budget, Tally, accountant
 from ppadmm.accounting.protection import Protection
+from ppadmm.arrays import Array
 from ppadmm.errors import BudgetError
-from ppadmm.ledger import MemoryLedger
+from ppadmm.ledger import Ledger, MemoryLedger
 from ppadmm.ledger.owner import OwnerLedger
 from ppadmm.peers.facts import facts_of
 from ppadmm.peers.outcome import PeerOutcome, RetrySchedule
@@ -26,7 +29,7 @@ from ppadmm.peers.transport import Transport
 from ppadmm.records import HoldsRecords
 from ppadmm.runs.ledger_session import LedgerSession
 from ppadmm.statements.claims import Statement
-from ppadmm.statements.facts import disclosure_of, statement_of
+from ppadmm.statements.facts import RunFacts, disclosure_of, statement_of
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -53,21 +56,42 @@ class SiteSettings(HoldsRecords):
 
 @dataclass(frozen=True)
 class SiteResult:
-    """A finished part: the outcome, what was booked for it and what may be claimed."""
+    """A part that is finished, or goes on: its outcome, what each neighbour released, the facts."""
 
     part: PublicPart
     outcome: PeerOutcome
-    neighbours: dict[int, dict[int, Any]]
-    reserved: Tally
-    spent: Tally
-    statement: Statement
-    disclosure: dict[str, Any]
-    started: str
+    neighbours: dict[int, dict[int, Array]]
+    facts: RunFacts
+
+    @property
+    def started(self) -> str:
+        """When it began (UTC)."""
+        return self.facts.started
 
     @property
     def releases(self) -> int:
         """In how many rounds this site spoke."""
-        return int(self.outcome.spoke.sum())
+        return self.facts.agents[0].releases
+
+    @property
+    def reserved(self) -> Tally:
+        """The most that it may cost these records."""
+        return self.facts.agents[0].reserved
+
+    @property
+    def spent(self) -> Tally:
+        """What was charged for it."""
+        return self.facts.agents[0].spent
+
+    @cached_property
+    def statement(self) -> Statement:
+        """What may be claimed."""
+        return statement_of(self.facts)
+
+    @cached_property
+    def disclosure(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return disclosure_of(self.facts, self.statement)
 
 
 def take_part(
@@ -83,31 +107,18 @@ def take_part(
     if party.public.not_private_because:
         tell("not private", because=list(party.public.not_private_because))
     booked = _open_book(setting)
-    if booked is None:
-        agent = party.agent(rule, MemoryLedger())
-        peer = _peer(setting, agent, transport, pace, tell)
-        return _result(setting, peer, _run(peer, None, watch), started, None)
-    with booked:
-        (ledger,) = booked.book([(party.number, rule.reserved[0])])
-        peer = _peer(setting, party.agent(rule, ledger), transport, pace, tell)
+    with booked or nullcontext():
+        ledger: Ledger = MemoryLedger()
+        if booked is not None:
+            (ledger,) = booked.book([(party.number, rule.reserved[0])])
+        peer = Peer(
+            party.agent(rule, ledger), party.agreement, setting.key, setting.signature, transport,
+            PeerStore(setting.state), pace, tell, setting.revocations,
+        )  # fmt: skip
         outcome = _run(peer, booked, watch)
-        entry = booked.finish(outcome.reason)
+        entry = None if booked is None else booked.finish(outcome.reason)
         simulated = setting.ledger is None
-        return _result(setting, peer, outcome, started, None if simulated else entry)
-
-
-def _peer(
-    setting: SiteSettings,
-    agent: Any,
-    transport: Transport,
-    pace: RetrySchedule | None,
-    tell: EventLog | None,
-) -> Peer:
-    terms, store = setting.party.agreement, PeerStore(setting.state)
-    return Peer(
-        agent, terms, setting.key, setting.signature, transport, store, pace, tell,
-        setting.revocations,
-    )  # fmt: skip
+        return result_of(party.public, peer, outcome, started, None if simulated else entry)
 
 
 def _run(
@@ -120,22 +131,17 @@ def _run(
     return peer.run()
 
 
-def _result(
-    setting: SiteSettings,
+def result_of(
+    part: PublicPart,
     peer: Peer,
     outcome: PeerOutcome,
     started: str,
-    entry: dict[str, Any] | None,
+    entry: dict[str, Any] | None = None,
 ) -> SiteResult:
-    ledger = peer.agent.ledgers[0]
-    reserved, spent = ledger.reserved, ledger.spent
-    part = setting.party.public
+    """Return a part as it is now; `entry` is what the ledger says of it."""
     spoken = int(outcome.spoke.sum())
-    facts = facts_of(part, reserved, spent, spoken, outcome.reason, started, entry)
-    statement = statement_of(facts)
-    disclosed = disclosure_of(facts, statement)
-    heard = peer.tally.values
-    return SiteResult(part, outcome, heard, reserved, spent, statement, disclosed, started)
+    facts = facts_of(part, *peer.tallies, spoken, outcome.reason, started, entry)
+    return SiteResult(part, outcome, peer.tally.heard_so_far(), facts)
 
 
 # The book

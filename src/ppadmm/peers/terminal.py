@@ -23,21 +23,16 @@ def screen(view: PeerStatus, private: bool, url: str | None = None) -> Renderabl
 
 
 def _facts(view: PeerStatus, private: bool) -> Table:
-    table = Table.grid(padding=(0, 2))
+    table, seconds = Table.grid(padding=(0, 2)), view.seconds_left
+    left = "" if seconds is None else f", about {spelt(seconds)} left"
     table.add_row("rounds", ProgressBar(total=view.rounds, completed=view.round, width=30),
-                  f"{view.round} of {view.rounds}{_left(view)}")  # fmt: skip
+                  f"{view.round} of {view.rounds}{left}")  # fmt: skip
     words = f"{view.charged} of {view.reserved} releases paid; ε ≤ {view.epsilon:g} in all"
     table.add_row("budget", ProgressBar(total=max(view.reserved, 1), completed=view.charged,
                   width=30), words if private else f"NOT PRIVATE; {words}")  # fmt: skip
     table.add_row("messages", "", f"{view.sent:,} sent ({view.repeated:,} again), "
                   f"{view.received:,} received, {view.refused:,} refused")  # fmt: skip
     return table
-
-
-def _left(view: PeerStatus) -> str:
-    if view.seconds_left is None:
-        return ""
-    return f", about {spelt(view.seconds_left)} left"
 
 
 def spelt(seconds: float) -> str:

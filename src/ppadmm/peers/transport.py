@@ -78,7 +78,7 @@ def check_length(data: bytes, cap: int) -> bytes:
 
 
 @dataclass
-class _Shelf:
+class _Queue:
     """One neighbour's unread messages and tallies."""
 
     messages: deque[bytes] = field(default_factory=lambda: deque(maxlen=HELD))
@@ -97,25 +97,25 @@ class Inbox:
     def __init__(
         self, neighbours: Iterable[int], cap: int, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._shelves = {number: _Shelf() for number in neighbours}
-        self._turn = deque(self._shelves)
+        self._queues = {number: _Queue() for number in neighbours}
+        self._turn = deque(self._queues)
         self._cap = checks.count("the cap of a message", cap)
         self._clock = clock
         self._news = threading.Condition()
 
     def put(self, neighbour: int, length: int, read: Callable[[], bytes]) -> None:
         """Take in a message; it is read only if its length is within the cap."""
-        shelf = self._shelves[neighbour]
+        queue = self._queues[neighbour]
         if length > self._cap:
             with self._news:
-                shelf.refused += 1
+                queue.refused += 1
             log.warning("refused %d bytes from agent %d: too long", length, neighbour)
             return
         data = read()
         with self._news:
-            shelf.messages.append(data)
-            shelf.received += 1
-            shelf.heard = self._clock()
+            queue.messages.append(data)
+            queue.received += 1
+            queue.heard = self._clock()
             self._news.notify()
 
     def receive(self, timeout: float) -> tuple[int, bytes] | None:
@@ -123,19 +123,19 @@ class Inbox:
         with self._news:
             if not self._news.wait_for(self._any, timeout):
                 return None
-            while not self._shelves[self._turn[0]].messages:
+            while not self._queues[self._turn[0]].messages:
                 self._turn.rotate(-1)
             number = self._turn[0]
             self._turn.rotate(-1)
-            return number, self._shelves[number].messages.popleft()
+            return number, self._queues[number].messages.popleft()
 
     def _any(self) -> bool:
-        return any(shelf.messages for shelf in self._shelves.values())
+        return any(queue.messages for queue in self._queues.values())
 
     def link(self, neighbour: int, identifier: str, up: bool) -> None:
         """Note that a neighbour's publisher appeared or went."""
         with self._news:
-            links = self._shelves[neighbour].links
+            links = self._queues[neighbour].links
             before = bool(links)
             if not up:
                 links.discard(identifier)
@@ -149,9 +149,9 @@ class Inbox:
         """Return what is known of every neighbour."""
         with self._news:
             now = self._clock()
-            return {number: _seen(shelf, now) for number, shelf in self._shelves.items()}
+            return {number: _seen(queue, now) for number, queue in self._queues.items()}
 
 
-def _seen(shelf: _Shelf, now: float) -> Neighbour:
-    heard = None if shelf.heard is None else now - shelf.heard
-    return Neighbour(bool(shelf.links), heard, shelf.received, shelf.refused)
+def _seen(queue: _Queue, now: float) -> Neighbour:
+    heard = None if queue.heard is None else now - queue.heard
+    return Neighbour(bool(queue.links), heard, queue.received, queue.refused)

@@ -22,6 +22,7 @@ from ppadmm.data.coded import Coded
 from ppadmm.engines import local
 from ppadmm.errors import InfeasibleError
 from ppadmm.ledger import MemoryLedger
+from ppadmm.ledger.state import reserved_by, tally_of
 from ppadmm.noise import SeededNoise
 from ppadmm.problem import Graph, Loss, NoRecords, Risk, Subproblem, risk_of
 from ppadmm.runs.metrics import evaluate
@@ -64,15 +65,9 @@ class Scenario:
         """Return every agent's place in the network, or the one place of pooled records."""
         if self.method.recipe.pooled:
             return [Site(0, 1, (), risks[0])]
-        graph = self.graph
+        graph, near = self.graph, [self.graph.neighbours(i) for i in range(self.graph.size)]
         return [
-            Site(
-                agent=i,
-                agents=graph.size,
-                neighbours=graph.neighbours(i),
-                risk=risk,
-                neighbour_degrees=tuple(graph.degree(j) for j in graph.neighbours(i)),
-            )
+            Site(i, graph.size, near[i], risk, tuple(map(graph.degree, near[i])))
             for i, risk in enumerate(risks)
         ]
 
@@ -84,30 +79,15 @@ class Scenario:
 
 
 class ScaledRisk:
-    """A risk that says it has `n` records, evaluated in single precision."""
+    """A risk that says it has `n` records, evaluated in single precision.
+
+    Its rounding terms are those of double precision: nothing is certified here.
+    """
 
     def __init__(self, risk: Risk, n: int) -> None:
-        self.risk = risk
-        self.n = n
-        self.passes = 0
-
-    @property
-    def loss(self) -> Loss:
-        """The loss of one record."""
-        return self.risk.loss
-
-    @property
-    def d(self) -> int:
-        """The number of parameters."""
-        return self.risk.d
-
-    def value(self, theta: Array) -> Array:
-        """f(θ)."""
-        return self.risk.value(theta)
-
-    def clipped_value(self, theta: Array, clip: float) -> Array:
-        """(1/n) Σ min(loss, clip)."""
-        return self.risk.clipped_value(theta, clip)
+        self.risk, self.n, self.passes = risk, n, 0
+        self.loss, self.d, self.rounding_terms = risk.loss, risk.d, risk.rounding_terms
+        self.value, self.clipped_value = risk.value, risk.clipped_value
 
     def gradient(self, theta: Array, single: bool = False) -> Array:
         """∇f(θ) in single precision."""
@@ -121,11 +101,6 @@ class ScaledRisk:
     def gram(self) -> Array:
         """An upper bound of the curvature."""
         return self.risk.gram
-
-    @property
-    def rounding_terms(self) -> tuple[float, float]:
-        """Those of double precision: nothing is certified here."""
-        return self.risk.rounding_terms
 
 
 @dataclass(frozen=True)
@@ -210,10 +185,7 @@ def setup(case: Scenario, epsilon: float) -> Setup:
     empty = NoRecords(case.parameters, case.loss)
     rules = _rules(case, settings, [ScaledRisk(empty, n) for n in case.holdings])
     noise = tuple({k: float(v[0]) for k, v in rule.scales.items()} for rule in rules)
-    ledgers = [MemoryLedger() for _ in rules]
-    for ledger, rule in zip(ledgers, rules, strict=True):
-        ledger.reserve(rule.reserved[0])
-    bound = worst([ledger.reserved for ledger in ledgers], case.method.delta)
+    bound = worst([tally_of(reserved_by(rule.reserved[0])) for rule in rules], case.method.delta)
     return Setup(
         epsilon=epsilon,
         rounds=rules[0].rounds,
@@ -236,7 +208,7 @@ def infeasible(case: Scenario, epsilon: float) -> str | None:
 
 
 def simulate(
-    case: Scenario, crowd: Population, epsilons: Iterable[float], seeds: Sequence[int]
+    case: Scenario, group: Population, epsilons: Iterable[float], seeds: Sequence[int]
 ) -> dict[float, Array]:
     """Return the test errors (len(seeds),) at every feasible ε.
 
@@ -246,17 +218,17 @@ def simulate(
     for epsilon in epsilons:
         if infeasible(case, epsilon) is None:
             by_rounds.setdefault(case.chosen(epsilon).rounds, []).append(epsilon)
-    crowd = crowd.with_features(case.features)
-    risks = crowd.risks(case) if by_rounds else []
+    group = group.with_features(case.features)
+    risks = group.risks(case) if by_rounds else []
     errors: dict[float, Array] = {}
     for batch in by_rounds.values():
-        errors.update(_batch(case, crowd, risks, batch, seeds))
+        errors.update(_batch(case, group, risks, batch, seeds))
     return errors
 
 
 def _batch(
     case: Scenario,
-    crowd: Population,
+    group: Population,
     risks: list[ScaledRisk],
     epsilons: list[float],
     seeds: Sequence[int],
@@ -265,16 +237,10 @@ def _batch(
     noise = SeededNoise(tuple(seed for _ in epsilons for seed in seeds))
     rules = [_coarse(rule) for rule in _rules(case, settings, risks)]
     agents = [
-        Agent(
-            rule,
-            i,
-            () if case.method.recipe.pooled else case.graph.neighbours(i),
-            [MemoryLedger() for _ in settings.eta],
-            noise,
-        )
+        Agent(rule, i, rule.site.neighbours, [MemoryLedger() for _ in settings.eta], noise)
         for i, rule in enumerate(rules)
     ]
-    error = evaluate(*crowd.test, local.run(agents).model(), crowd.classes).error
+    error = evaluate(*group.test, local.run(agents).model(), group.classes).error
     return dict(zip(epsilons, error.reshape(len(epsilons), len(seeds)), strict=True))
 
 

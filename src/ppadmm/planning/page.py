@@ -1,7 +1,5 @@
 """What a person reads after `ppadmm plan`: plain text, and one HTML page with the curve."""
 
-import json
-import os
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,10 +8,9 @@ from statistics import median
 from markupsafe import Markup
 
 from ppadmm import __version__
-from ppadmm.algorithms import recipe_named, title_of
-from ppadmm.errors import InputError
-from ppadmm.files import write_whole
+from ppadmm.algorithms import title_of
 from ppadmm.planning.result import Change, Forecast, Plan
+from ppadmm.runs.folder import draft_of, require_new, write_json, writing
 from ppadmm.runs.report.page import content_hash, signed, templates
 from ppadmm.runs.report.svg import Mark, Series, line_chart, short
 from ppadmm.runs.tables import WIDTH, fill, table
@@ -37,12 +34,13 @@ ADVICE = (
 
 def plan_text(plan: Plan) -> str:
     """Return settings, expected error, the curve, what would help and what it is worth."""
+    helps = [(change.words, gain_words(change)) for change in plan.changes]
     blocks = [
         fill(headline(plan)),
         "\n".join(_fact(name, value) for name, value in facts(plan)),
         *(fill(words) for words in _answers(plan)),
         table(("ε", "expected error", "four of five runs"), _curve_rows(plan)),
-        *_help(plan),
+        *([table(("what would help most", "less error"), helps)] if helps else []),
         *(fill(f"Note: {note}") for note in plan.notes),
         fill(worth(plan)),
     ]
@@ -58,10 +56,10 @@ def headline(plan: Plan) -> str:
     """Return the question in one sentence."""
     spec = plan.spec
     classes = "" if plan.classes == 2 else f"{plan.classes} classes, "
-    where = "pooled at one place" if _pooled(plan) else f"network: {plan.graph_name}"
+    where = "pooled at one place" if spec.recipe.pooled else f"network: {plan.graph_name}"
     return (
         f"Plan for {title_of(spec.algorithm)}: {spec.agents} agents ({where}), "
-        f"{_records(plan)}, {plan.features} features, {classes}ε = {plan.epsilon:g} at "
+        f"{_records(spec.holdings)}, {plan.features} features, {classes}ε = {plan.epsilon:g} at "
         f"δ = {spec.delta:g}"
     )
 
@@ -80,12 +78,8 @@ def worth(plan: Plan) -> str:
     return MADE_UP.format(count=len(plan.populations), advice=ADVICE if unknown else "")
 
 
-def _pooled(plan: Plan) -> bool:
-    return recipe_named(plan.spec.algorithm).pooled
-
-
-def _records(plan: Plan) -> str:
-    low, high = min(plan.spec.holdings), max(plan.spec.holdings)
+def _records(holdings: Sequence[int]) -> str:
+    low, high = min(holdings), max(holdings)
     return f"{low:,} records each" if low == high else f"{low:,} to {high:,} records"
 
 
@@ -94,35 +88,25 @@ def _settings(plan: Plan) -> list[tuple[str, str]]:
     if used is None:
         return []
     noise = max(used.noise, key=lambda scales: max(scales.values()))
+    weight = f"λ̂ = {used.regularisation:.3g}" if used.regularisation else f"η = {used.eta:g}"
     rows = [
-        ("rounds", f"{used.rounds}, {_weight(plan)}"),
+        ("rounds", f"{used.rounds}, {weight}"),
         ("noise", ", ".join(f"{NOISES[name]} = {scale:.3g}" for name, scale in noise.items())),
     ]
-    if not _pooled(plan):
+    if not plan.spec.recipe.pooled:
         rows.append(("messages", _messages(plan, used.releases)))
     promise = f"ε = {used.epsilon_proven:.4g} for {UNITS[plan.spec.adjacency]}"
     return [*rows, ("guarantee", f"{promise} (bound: {used.theorem}; docs/privacy.md)")]
 
 
-def _weight(plan: Plan) -> str:
-    used = plan.setup
-    if used is None:
-        return ""
-    return f"λ̂ = {used.regularisation:.3g}" if used.regularisation else f"η = {used.eta:g}"
-
-
 def _messages(plan: Plan, releases: int) -> str:
-    most = max(plan.degrees)
+    low, most = min(plan.degrees), max(plan.degrees)
     few = "at most " if plan.spec.recipe.tests else ""
+    span = f"{low}" if low == most else f"{low} to {most}"
     return (
-        f"{few}{releases} per agent to each of its {_span(plan.degrees)} neighbours, "
+        f"{few}{releases} per agent to each of its {span} neighbours, "
         f"{plan.message_bytes * most:,} bytes per agent and round"
     )
-
-
-def _span(counts: Sequence[int]) -> str:
-    low, high = min(counts), max(counts)
-    return f"{low}" if low == high else f"{low} to {high}"
 
 
 def _errors(plan: Plan) -> list[tuple[str, str]]:
@@ -132,12 +116,9 @@ def _errors(plan: Plan) -> list[tuple[str, str]]:
     rows = [("without privacy", quiet), ("commonest class", naming)]
     if (ends := plan.expected.range) is None:
         return rows
-    words = f"{plan.expected.median:.4f}   (four of five simulated runs: {_ends(ends)})"
+    span = f"{ends[0]:.4f} to {ends[1]:.4f}"
+    words = f"{plan.expected.median:.4f}   (four of five simulated runs: {span})"
     return [("expected error", words), *rows]
-
-
-def _ends(ends: tuple[float, float]) -> str:
-    return f"{ends[0]:.4f} to {ends[1]:.4f}"
 
 
 def _answers(plan: Plan) -> list[str]:
@@ -146,17 +127,17 @@ def _answers(plan: Plan) -> list[str]:
     if (target := plan.target) is None:
         return found
     if target.epsilon is None:
-        return [
+        answer = (
             f"No ε up to {target.largest_tried:g} brings the median error to {target.error:g}: "
             f"without privacy it is {median(plan.non_private):.4f}. The plan is for "
-            f"ε = {plan.epsilon:g}.",
-            *found,
-        ]
-    return [
-        f"ε = {target.epsilon:g} is the smallest found whose median error is at most "
-        f"{target.error:g}; {target.share:.0%} of the simulated runs reach it there.",
-        *found,
-    ]
+            f"ε = {plan.epsilon:g}."
+        )
+    else:
+        answer = (
+            f"ε = {target.epsilon:g} is the smallest found whose median error is at most "
+            f"{target.error:g}; {target.share:.0%} of the simulated runs reach it there."
+        )
+    return [answer, *found]
 
 
 def _curve_rows(plan: Plan) -> list[tuple[str, str, str]]:
@@ -166,14 +147,7 @@ def _curve_rows(plan: Plan) -> list[tuple[str, str, str]]:
 def _cells(point: Forecast) -> tuple[str, str]:
     if (ends := point.range) is None:
         return "", "no noise reaches it"
-    return f"{point.median:.4f}", _ends(ends)
-
-
-def _help(plan: Plan) -> list[str]:
-    if not plan.changes:
-        return []
-    rows = [(change.words, gain_words(change)) for change in plan.changes]
-    return [table(("what would help most", "less error"), rows)]
+    return f"{point.median:.4f}", f"{ends[0]:.4f} to {ends[1]:.4f}"
 
 
 def gain_words(change: Change) -> str:
@@ -185,20 +159,13 @@ def gain_words(change: Change) -> str:
 
 def write_plan(plan: Plan, folder: Path) -> Path:
     """Write plan.json and plan.html into a new folder and return the page's path."""
-    if os.path.lexists(folder):
-        raise InputError(f"{str(folder)!r} exists already; choose another --out or remove it.")
-    try:
-        folder.mkdir(parents=True)
-        text = json.dumps(plan.to_dict(), indent=2, allow_nan=False) + "\n"
-        write_whole(folder / "plan.json", text.encode())
-        page = folder / "plan.html"
-        write_whole(page, render_plan(plan).encode())
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(
-            f"Cannot write the plan to {str(folder)!r}: {reason}; choose another --out."
-        ) from None
-    return page
+    require_new(folder)
+    with writing(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with draft_of(folder) as draft:
+            write_json(draft / "plan.json", plan.to_dict())
+            (draft / "plan.html").write_text(render_plan(plan), encoding="utf-8")
+    return folder / "plan.html"
 
 
 def render_plan(plan: Plan) -> str:

@@ -6,7 +6,7 @@ wanted; and what would help most. It is a forecast on other data, not a promise.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +16,7 @@ from ppadmm.algorithms.method import MethodSpec
 from ppadmm.arrays import Array
 from ppadmm.errors import InputError
 from ppadmm.planning.forecast import Population, Progress, Scenario, infeasible, setup, simulate
-from ppadmm.planning.populations import SampleSizes, made_up, open_public, repeats, resampled
+from ppadmm.planning.populations import SampleSizes, made_up, open_public, resampled
 from ppadmm.planning.result import Change, Forecast, Plan, Target
 from ppadmm.planning.specification import PlanSpec
 from ppadmm.problem import KINDS, graph_from, loss_for, make_graph
@@ -52,14 +52,14 @@ def plan(spec: PlanSpec, progress: Progress | None = None) -> Plan:
     1.0
     """
     started = time.perf_counter()
-    study = _Study.of(spec, progress)
+    study = _Study(spec, progress)
     points, target = study.searched() if spec.error is not None else ({}, None)
     epsilon = target.epsilon if target is not None and target.epsilon else spec.epsilon
     curve = study.curve(epsilon, points)
     expected = next(point for point in curve if point.epsilon == epsilon)
     doubled = next(point for point in curve if point.epsilon == 2.0 * epsilon)
     changes = study.changes(expected, doubled) if spec.changes and expected.errors else ()
-    case, crowds = study.case, study.crowds
+    case, populations = study.case, study.populations
     return Plan(
         spec=spec,
         features=case.features,
@@ -70,9 +70,9 @@ def plan(spec: PlanSpec, progress: Progress | None = None) -> Plan:
         setup=None if expected.infeasible else setup(case, epsilon),
         expected=expected,
         curve=tuple(p for p in curve if study.shown(p.epsilon, epsilon, points)),
-        populations=tuple(crowd.name for crowd in crowds),
-        non_private=tuple(crowd.error for crowd in crowds),
-        majority=tuple(crowd.majority_error for crowd in crowds),
+        populations=tuple(group.name for group in populations),
+        non_private=tuple(group.error for group in populations),
+        majority=tuple(group.majority_error for group in populations),
         changes=changes,
         target=target,
         simulated_records=study.need.train,
@@ -82,79 +82,58 @@ def plan(spec: PlanSpec, progress: Progress | None = None) -> Plan:
 
 
 class _Study:
-    """The crowds of a plan and what was simulated on them."""
+    """The populations of a plan and what was simulated on them."""
 
-    def __init__(
-        self,
-        spec: PlanSpec,
-        case: Scenario,
-        classes: int,
-        need: SampleSizes,
-        recruits: list[Callable[[], Population]],
-        notes: tuple[str, ...],
-        progress: Progress | None,
-    ) -> None:
-        self.spec, self.case, self.classes = spec, case, classes
-        self.need, self.notes = need, notes
-        self._progress, self._done = progress, 0
-        self._of = len(recruits) * (2 + _batches(spec, case))
-        self.crowds: list[Population] = []
-        for recruit in recruits[: spec.seeds]:
-            self.crowds.append(recruit())
-            self._advance()
-
-    @classmethod
-    def of(cls, spec: PlanSpec, progress: Progress | None) -> "_Study":
-        """Settle sizes, open public records if there are any, and draw the crowds."""
-        data = None
-        if spec.real:
-            data = open_public(
-                str(spec.public or spec.like), spec.schema, spec.label, spec.data_dir
-            )
+    def __init__(self, spec: PlanSpec, progress: Progress | None) -> None:
+        """Settle sizes, open public records if there are any, and draw the populations."""
+        self.spec, data = spec, open_public(spec) if spec.real else None
         features = spec.features or (data.d if data else 0)
-        classes = data.schema.classes if data else spec.classes or 2
+        self.classes = data.schema.classes if data else spec.classes or 2
         if data is not None and features > data.d:
             raise InputError(
                 f"Expected at most the {data.d} features of {data.name!r}, got {features}."
             )
-        loss = loss_for(spec.loss, classes)
-        case = Scenario(
-            records=spec.holdings, features=features,
-            graph=graph_from(spec.graph, spec.agents), loss=loss, method=spec.method,
-        )  # fmt: skip
-        total = sum(spec.holdings)
-        need = SampleSizes(spec.holdings, features, min(1.0, most_simulated(features) / total))
+        loss, total = loss_for(spec.loss, self.classes), sum(spec.holdings)
+        graph = graph_from(spec.graph, spec.agents)
+        self.case = Scenario(spec.holdings, features, graph, loss, spec.method)
+        share = min(1.0, most_simulated(features) / total)
+        self.need = need = SampleSizes(spec.holdings, features, share)
         notes = []
-        if need.share < 1.0:
+        if share < 1.0:
             notes.append(
                 f"{need.train:,} simulated records stand for {total:,}; the noise is that of all."
             )
-        if data is not None and repeats(data, need):
+        if data is not None and data.train_records < need.train:
             notes.append(
                 f"{data.name} has {data.train_records:,} records to train on, so some are used "
                 "more than once."
             )
-        known = (spec.nonprivate_error, spec.majority_error)
-        recruits = (
-            made_up(spec.like, need, loss, classes, known, spec.seed)
+        self.notes = tuple(notes)
+        draws = (
+            made_up(spec, need, loss, self.classes)
             if data is None
             else resampled(data, need, loss, spec.seed)
         )
-        return cls(spec, case, classes, need, recruits, tuple(notes), progress)
+        self._progress, self._done = progress, 0
+        helping = len(_changes(self.case, spec)) if spec.changes else 0
+        self._of = len(draws) * (2 + helping + (3 if spec.error is not None else 0))
+        self.populations: list[Population] = []
+        for draw in draws[: spec.seeds]:
+            self.populations.append(draw())
+            self._advance()
 
-    def seeds(self, crowd: int) -> range:
-        """Return the noise seeds of a crowd: all runs have seeds of their own."""
+    def seeds(self, group: int) -> range:
+        """Return the noise seeds of a group: all runs have seeds of their own."""
         first = 1_000_003 * self.spec.seed
-        return range(first + crowd, first + self.spec.seeds, len(self.crowds))
+        return range(first + group, first + self.spec.seeds, len(self.populations))
 
     def errors(self, case: Scenario, epsilons: Sequence[float]) -> dict[float, tuple[float, ...]]:
-        """Return the errors of all runs at every feasible ε, crowd by crowd."""
+        """Return the errors of all runs at every feasible ε, group by group."""
         parts: list[dict[float, Array]] = []
-        for k, crowd in enumerate(self.crowds):
-            parts.append(simulate(case, crowd, epsilons, self.seeds(k)))
+        for k, group in enumerate(self.populations):
+            parts.append(simulate(case, group, epsilons, self.seeds(k)))
             self._advance()
-        feasible = parts[0]
-        return {e: tuple(float(v) for part in parts for v in part[e]) for e in feasible}
+        return {e: tuple(float(v) for part in parts for v in part[e]) for e in parts[0]}
 
     def curve(self, epsilon: float, known: dict[float, tuple[float, ...]]) -> tuple[Forecast, ...]:
         """Return forecasts at ε, 2ε and the curve's budgets; `known` ones are not run again."""
@@ -163,10 +142,9 @@ class _Study:
             asked = () if known else tuple(_nice(m * epsilon) for m in MULTIPLES)
         wanted = sorted({*asked, epsilon, 2.0 * epsilon} - set(known))
         found = {**known, **self.errors(self.case, wanted)}
-        points = sorted({*wanted, *known})
         return tuple(
             Forecast(e, found.get(e, ()), None if e in found else infeasible(self.case, e))
-            for e in points
+            for e in sorted({*wanted, *known})
         )
 
     def shown(self, at: float, epsilon: float, known: dict[float, tuple[float, ...]]) -> bool:
@@ -185,14 +163,14 @@ class _Study:
         high = next((e for e in SEARCHED if reaches(e)), None)
         if high is None:
             return found, Target(wanted, None, None, SEARCHED[-1])
-        for inner in (4, 4):
+        for _ in range(2):
             low = max((e for e in {*found, *SEARCHED} if e < high), default=None)
             if low is None:
                 break
-            between = {_nice(float(e)) for e in np.geomspace(low, high, inner + 2)[1:-1]}
+            between = {_nice(float(e)) for e in np.geomspace(low, high, 6)[1:-1]}
             found |= self.errors(self.case, sorted(between - set(found)))
             high = min(e for e in found if reaches(e) and e > low)
-        share = float(np.mean(np.array(found[high]) <= wanted))
+        share = Forecast(high, found[high]).reaching(wanted)
         return found, Target(wanted, high, share, SEARCHED[-1])
 
     def changes(self, base: Forecast, doubled: Forecast) -> tuple[Change, ...]:
@@ -208,7 +186,7 @@ class _Study:
         if not other.errors:
             return Change(name, words, (), infeasible=other.infeasible)
         gains = tuple(b - e for b, e in zip(base.errors, other.errors, strict=True))
-        sources = tuple(k for k in range(len(self.crowds)) for _ in self.seeds(k))
+        sources = tuple(k for k in range(len(self.populations)) for _ in self.seeds(k))
         return Change(name, words, gains, sources)
 
     def _advance(self) -> None:
@@ -222,19 +200,11 @@ def most_simulated(features: int) -> int:
     return max(5 * features, min(MOST_RECORDS, MOST_CELLS // features))
 
 
-def _batches(spec: PlanSpec, case: Scenario) -> int:
-    """Return how many times all crowds are simulated."""
-    changes = len(_changes(case, spec)) if spec.changes else 0
-    return changes + (3 if spec.error is not None else 0)
-
-
 def _changes(case: Scenario, spec: PlanSpec) -> list[tuple[str, str, Scenario]]:
     """Return (name, words, case) of everything that may help."""
     N, pooled = case.graph.size, case.method.recipe.pooled
-    found = [
-        ("records", "twice the records at every agent",
-         replace(case, records=tuple(2 * n for n in case.records))),
-    ]  # fmt: skip
+    doubled = replace(case, records=tuple(2 * n for n in case.records))
+    found = [("records", "twice the records at every agent", doubled)]
     half = max(2, (case.features + 1) // 2)
     if half < case.features:
         words = f"the {half} most telling features only"

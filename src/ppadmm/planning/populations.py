@@ -10,18 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from ppadmm.arrays import Array, Matrix
+from ppadmm.arrays import Array
 from ppadmm.data import Dataset, Schema
 from ppadmm.data.partition import split
-from ppadmm.datasets import SOURCES, load
+from ppadmm.datasets import load
 from ppadmm.errors import InputError
 from ppadmm.planning.forecast import Population, fit, most_telling, stand_ins
-from ppadmm.planning.synthetic_records import (
-    POPULATIONS,
-    SyntheticRecords,
-    class_shares,
-    draw_population,
-)
+from ppadmm.planning.specification import PlanSpec
+from ppadmm.planning.synthetic_records import class_shares, draw_population
 from ppadmm.problem import Loss
 from ppadmm.runs.metrics import evaluate
 
@@ -54,7 +50,7 @@ GUESSES = (
 
 @dataclass(frozen=True)
 class SampleSizes:
-    """How many records a crowd must have: `share` of each agent's, and as many again for changes.
+    """How many records a group must have: `share` of each agent's, and as many again for changes.
 
     `features` of a record, the intercept included.
     """
@@ -80,23 +76,26 @@ class SampleSizes:
         return max(2000, min(TEST, 4_000_000 // self.features))
 
 
-Errors = tuple[float | None, float | None]
-"""What the user knows: the error of a model without privacy, and of naming the commonest class."""
-
-
 def made_up(
-    like: str | None, need: SampleSizes, loss: Loss, classes: int, known: Errors, seed: int
+    spec: PlanSpec, need: SampleSizes, loss: Loss, classes: int
 ) -> list[Callable[[], Population]]:
-    """Return how to draw each of the made-up crowds, all of one kind if `like` names it."""
-    guesses = [g if like is None else replace(g, kind=like) for g in GUESSES]
-    fitted = known[0] is not None
+    """Return how to draw each of the made-up populations, all of one kind if `like` names it.
+
+    Where the error of a model without privacy is known, labels are fitted to it.
+    """
+    known = (spec.nonprivate_error, spec.majority_error)
     return [
-        partial(_draw, g.kind, _difficulty(g, classes, known), need, loss, classes, fitted, seed, k)
-        for k, g in enumerate(guesses)
-    ]
+        partial(
+            _draw, spec.like or guess.kind, _difficulty(guess, classes, known), need, loss, classes,
+            known[0] is not None, np.random.default_rng([spec.seed, k]),
+        )
+        for k, guess in enumerate(GUESSES)
+    ]  # fmt: skip
 
 
-def _difficulty(guess: Guess, classes: int, known: Errors) -> tuple[float, float]:
+def _difficulty(
+    guess: Guess, classes: int, known: tuple[float | None, float | None]
+) -> tuple[float, float]:
     """Return (e, m): as known, else by the guess.
 
     That a problem is hard says that no class is very common; that it is easy says nothing of it.
@@ -122,54 +121,34 @@ def _draw(
     loss: Loss,
     classes: int,
     fitted: bool,
-    seed: int,
-    k: int,
+    rng: np.random.Generator,
 ) -> Population:
-    """Draw a crowd; `fitted` labels are as hard for a model without privacy as was asked for."""
+    """Draw a group; `fitted` labels are as hard for a model without privacy as was asked for."""
     error, majority = difficulty
-    rng = np.random.default_rng([seed, k])
-    shares = class_shares(majority, classes)
-    count = need.drawn + need.test
-    population = draw_population(kind, count, need.features, shares, rng)
-    aim = error
-    for _ in range(TRIES):
-        y, model, found = _labelled(population, aim, need, loss)
-        if not fitted or abs(found - error) < CLOSE:
-            break
-        aim = min(max(aim + error - found, error / 4.0), error)
+    shares, aim = class_shares(majority, classes), error
+    made = draw_population(kind, need.drawn + need.test, need.features, shares, rng)
     name = f"{kind} (majority error {majority:.2g})"
-    return _crowd(name, (population.X, y), model, need, loss, classes)
+    for _ in range(TRIES):
+        group = _population(name, made.X, made.with_error(aim).labels(), need, loss, classes)
+        if not fitted or abs(group.error - error) < CLOSE:
+            break
+        aim = min(max(aim + error - group.error, error / 4.0), error)
+    return group
 
 
-def _labelled(
-    population: SyntheticRecords, error: float, need: SampleSizes, loss: Loss
-) -> tuple[Array, Array, float]:
-    """Return labels, a model without privacy and its test error."""
-    y = population.with_error(error).labels()
-    n, K = need.train, population.classes
-    model = fit(population.X[:n], y[:n], loss, K)
-    judged = evaluate(population.X[need.drawn :], y[need.drawn :], model[None], K)
-    return y, model, float(judged.error[0])
-
-
-def _crowd(
-    name: str,
-    records: tuple[Any, Array],
-    model: Array,
-    need: SampleSizes,
-    loss: Loss,
-    classes: int,
+def _population(
+    name: str, X: Any, y: Array, need: SampleSizes, loss: Loss, classes: int
 ) -> Population:
-    """Cut the test set off the end of the records."""
-    (X, y), cut = records, need.drawn
-    test = (X[cut:], y[cut:])
+    """Cut the test set off the end of the records, and fit a model without privacy."""
+    n, cut = need.train, need.drawn
+    model, test = fit(X[:n], y[:n], loss, classes), (X[cut:], y[cut:])
     return Population(
         name=name,
         X=X[:cut],
         y=y[:cut],
         test=test,
         classes=classes,
-        order=most_telling(model, X[: need.train]),
+        order=most_telling(model, X[:n]),
         share=need.share,
         error=float(evaluate(*test, model[None], classes).error[0]),
         majority_error=majority_error(test[1]),
@@ -181,15 +160,11 @@ def majority_error(y: Array) -> float:
     return float(1.0 - np.unique(y, return_counts=True)[1].max() / len(y))
 
 
-def open_public(data: str, schema: str | None, label: str | None, data_dir: str | None) -> Dataset:
+def open_public(spec: PlanSpec) -> Dataset:
     """Load a named data set, or a file that the user calls public."""
-    read = Schema.from_toml(schema) if schema else None
-    return load(data, schema=read, label=label, data_dir=data_dir)
-
-
-def is_named(like: str) -> bool:
-    """Whether `like` is a data set rather than a kind of population."""
-    return like in SOURCES and like not in POPULATIONS
+    schema = Schema.from_toml(spec.schema) if spec.schema else None
+    data = str(spec.public or spec.like)
+    return load(data, schema=schema, label=spec.label, data_dir=spec.data_dir)
 
 
 def resampled(
@@ -199,29 +174,18 @@ def resampled(
     return [partial(_resample, data, need, loss, RESAMPLES * seed + k) for k in range(RESAMPLES)]
 
 
-def repeats(data: Dataset, need: SampleSizes) -> bool:
-    """Whether there are fewer public records than are to be simulated, so that some repeat."""
-    return data.train_records < need.train
-
-
 def _resample(data: Dataset, need: SampleSizes, loss: Loss, seed: int) -> Population:
     train, test = split(data, seed)
     rng = np.random.default_rng([seed, 1])
     rows = np.concatenate([_enough(train, need.drawn, rng), test[: need.test]])
     X: Any = data.X
-    chosen: Matrix = X[rows]
-    y, classes = data.y[rows], data.schema.classes
-    model = fit(chosen[: need.train], y[: need.train], loss, classes)
-    crowd = _crowd(f"{data.name}, resample {seed}", (chosen, y), model, need, loss, classes)
+    name, classes = f"{data.name}, resample {seed}", data.schema.classes
+    group = _population(name, X[rows], data.y[rows], need, loss, classes)
     if need.features == data.d:
-        return crowd
-    return _refitted(crowd.with_features(need.features), need, loss)
-
-
-def _refitted(crowd: Population, need: SampleSizes, loss: Loss) -> Population:
-    model = fit(crowd.X[: need.train], crowd.y[: need.train], loss, crowd.classes)
-    error = float(evaluate(*crowd.test, model[None], crowd.classes).error[0])
-    return replace(crowd, error=error)
+        return group
+    group = group.with_features(need.features)
+    model = fit(group.X[: need.train], group.y[: need.train], loss, classes)
+    return replace(group, error=float(evaluate(*group.test, model[None], classes).error[0]))
 
 
 def _enough(rows: Any, count: int, rng: np.random.Generator) -> Any:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from ppadmm import __version__
-from ppadmm.algorithms import recipe_named
 from ppadmm.planning.forecast import Setup
 from ppadmm.planning.specification import PlanSpec
 
@@ -135,7 +134,7 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain data, fit for JSON (docs/plan.md says what is what)."""
-        low, high = _within(self.non_private)
+        low, high = float(min(self.non_private)), float(max(self.non_private))
         return {
             "format": FORMAT,
             "version": __version__,
@@ -154,10 +153,8 @@ class Plan:
             "non_private": {"error": float(np.median(self.non_private)), "low": low, "high": high},
             "majority_error": float(np.median(self.majority)),
             "populations": [
-                {"name": name, "non_private_error": error, "majority_error": majority}
-                for name, error, majority in zip(
-                    self.populations, self.non_private, self.majority, strict=True
-                )
+                dict(zip(("name", "non_private_error", "majority_error"), each, strict=True))
+                for each in zip(self.populations, self.non_private, self.majority, strict=True)
             ],
             "curve": [point.to_dict() for point in self.curve],
             "changes": [change.to_dict() for change in self.changes],
@@ -170,7 +167,7 @@ class Plan:
     def _settings(self) -> dict[str, Any] | None:
         if self.setup is None:
             return None
-        pooled = recipe_named(self.spec.algorithm).pooled
+        pooled = self.spec.recipe.pooled
         return {
             **asdict(self.setup),
             "noise": list(self.setup.noise),
@@ -184,7 +181,3 @@ def quantiles(values: Sequence[float]) -> tuple[float, float]:
     """Return the ends between which the next value lies four times in five (i/(n+1) quantiles)."""
     low, high = np.quantile(values, RANGE, method="weibull")
     return float(low), float(high)
-
-
-def _within(values: Sequence[float]) -> tuple[float, float]:
-    return float(min(values)), float(max(values))

@@ -80,18 +80,8 @@ class BoundSetting:
     ) -> "BoundSetting":
         """Return a setting from names; None takes the default.
 
-        Parameters
-        ----------
-        features : int
-            Features, the intercept included.
-        agents : int
-            Number of agents.
-        graph : str
-            A kind of network, drawn once if it is random, or a file of edges.
-        loss : str, optional
-            By name, by default logistic.
-        **given
-            The other fields.
+        `graph` is a kind of network, drawn once if it is random, or a file of edges; `given` are
+        the other fields.
         """
         known = {name: value for name, value in given.items() if value is not None}
         if loss is not None:
@@ -148,6 +138,10 @@ class Choice:
         """ω = 1/(2−φ)."""
         return 1.0 / (2.0 - self.phi)
 
+    def mu(self, degree: int) -> float:
+        """λ̂/N + 2η|B|."""
+        return self.weight + 2.0 * self.eta * degree
+
 
 Scales: TypeAlias = dict[int, tuple[float, float]]
 """(σ₁, σ₂) by number of neighbours."""
@@ -190,15 +184,15 @@ def noise_part(setting: BoundSetting, choice: Choice, scales: Scales, zetas: Arr
     """
     T, N = setting.rounds or 1, setting.agents
     spent = choice.phi / 2.0 * choice.weight
-    lengths = [_mean_square(setting.features * T, float(z) / N) / T for z in zetas[1:]]
+    lengths = [float(chdtri(setting.features * T, z / N)) / T for z in zetas[1:]]
     total = 0.0
     for degree, times in setting.degrees.items():
-        mu, (sigma1, sigma2) = convexity(choice, degree), scales[degree]
+        mu, (sigma1, sigma2) = choice.mu(degree), scales[degree]
         first = (sigma1 * math.sqrt(lengths[0]) + setting.beta) ** 2
         total += times * (1.0 + spent / mu) * first / mu
         second = sigma2 * sigma2 * lengths[1]
         total += times * (mu + setting.loss.smoothness / 2.0 + spent) * second
-    tau = max(s1 * s1 + (convexity(choice, k) * s2) ** 2 for k, (s1, s2) in scales.items())
+    tau = max(s1 * s1 + (choice.mu(k) * s2) ** 2 for k, (s1, s2) in scales.items())
     return total / N - 2.0 * tau * math.log(zetas[0]) / (spent * N * T)
 
 
@@ -223,17 +217,6 @@ def convergence(setting: BoundSetting, eta: float) -> float:
     G, R, T = setting.loss.lipschitz, setting.norm, setting.rounds or 1
     dual = G * G / (2.0 * eta * setting.connectivity)
     return (dual + eta * setting.mean_degree * R * R) / T
-
-
-def convexity(choice: Choice, degree: int) -> float:
-    """μ = λ̂/N + 2η|B|."""
-    return choice.weight + 2.0 * choice.eta * degree
-
-
-@lru_cache(maxsize=256)
-def _mean_square(freedom: int, zeta: float) -> float:
-    """Return the (1−ζ)-quantile of χ²."""
-    return float(chdtri(freedom, zeta))
 
 
 def least_error(setting: BoundSetting) -> float:

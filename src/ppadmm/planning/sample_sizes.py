@@ -28,7 +28,6 @@ from ppadmm.planning.sample_bound import (
     Parts,
     Scales,
     chi_square_tail,
-    convexity,
     least_error,
     parts_of,
 )
@@ -169,22 +168,20 @@ def _estimated_scales(n: int, setting: BoundSetting, choice: Choice) -> Scales:
     """Guess σ₁ and σ₂ by degree: m² = T·(s/σ)² + r·Tκ², to search with."""
     if setting.budget is None or setting.rounds is None:
         return dict.fromkeys(setting.degrees, QUIET)
-    m = whole_ratio(setting.budget)
-    T, mu = setting.rounds, {k: convexity(choice, k) for k in setting.degrees}
-    return {k: _estimate(n, setting, mu[k], m, T) for k in setting.degrees}
+    m, T = whole_ratio(setting.budget), setting.rounds
+
+    def scales(step: StepConstants) -> tuple[float, float]:
+        left = m * m - step.records * step.square * T * step.kappa**2
+        ratio = math.sqrt(max(left, 1e-6 * m * m) / T)
+        return step.sensitivity / ratio, step.spread / (ratio * math.sqrt(setting.share))
+
+    return {k: scales(_step(n, setting, choice.mu(k))) for k in setting.degrees}
 
 
 @lru_cache(maxsize=256)
 def whole_ratio(budget: Budget) -> float:
     """Return the Δ/σ of a Gaussian mechanism that spends the whole budget."""
     return gdp_ratio(budget.epsilon, budget.delta)
-
-
-def _estimate(n: int, setting: BoundSetting, mu: float, m: float, T: int) -> tuple[float, float]:
-    step = _step(n, setting, mu)
-    left = m * m - step.records * step.square * T * step.kappa**2
-    ratio = math.sqrt(max(left, 1e-6 * m * m) / T)
-    return step.sensitivity / ratio, step.spread / (ratio * math.sqrt(setting.share))
 
 
 def _step(n: int, setting: BoundSetting, mu: float) -> StepConstants:
@@ -215,12 +212,9 @@ def _feasible(n: int, setting: BoundSetting, choice: Choice, budget: Budget) -> 
 
 
 def _calibrated_scales(n: int, setting: BoundSetting, choice: Choice, budget: Budget) -> Scales:
-    def scales(degree: int) -> tuple[float, float]:
-        step = _step(n, setting, convexity(choice, degree))
-        noise = calibrate(budget, step, setting.rounds or 1, setting.share)
-        return noise.sigma1, noise.sigma2
-
-    return {degree: scales(degree) for degree in setting.degrees}
+    T, mu = setting.rounds or 1, {k: choice.mu(k) for k in setting.degrees}
+    found = {k: calibrate(budget, _step(n, setting, mu[k]), T, setting.share) for k in mu}
+    return {k: (noise.sigma1, noise.sigma2) for k, noise in found.items()}
 
 
 def _bound(n: int, setting: BoundSetting, choice: Choice, scales: Scales) -> ErrorBound:

@@ -9,10 +9,11 @@ from ppadmm.algorithms import ALGORITHMS
 from ppadmm.algorithms.method import MethodSpec
 from ppadmm.datasets import SOURCES
 from ppadmm.errors import InputError
-from ppadmm.planning.populations import is_named
 from ppadmm.planning.synthetic_records import POPULATIONS
 
 PLANNED = tuple(name for name, recipe in ALGORITHMS.items() if not recipe.not_private_because)
+NAMED = frozenset(SOURCES) - frozenset(POPULATIONS)
+"""What records may be like: data sets, rather than kinds of made-up populations."""
 MOST_FEATURES = 5_000
 
 
@@ -95,14 +96,7 @@ class PlanSpec(MethodSpec):
     ) -> "PlanSpec":
         """Return a spec from what is known; None takes the default.
 
-        Parameters
-        ----------
-        records : int, optional
-            Training records of every agent.
-        each : tuple of int, optional
-            Those of each agent, in place of `records`; there are as many agents as numbers.
-        **given
-            The other fields.
+        `records` are every agent's, or `each` has those of each: as many numbers as agents.
         """
         if (records is None) == (each is None):
             raise InputError(
@@ -136,7 +130,7 @@ class PlanSpec(MethodSpec):
     @property
     def real(self) -> bool:
         """Whether records are resampled rather than made up."""
-        return self.public is not None or (self.like is not None and is_named(self.like))
+        return self.public is not None or self.like in NAMED
 
     @property
     def holdings(self) -> tuple[int, ...]:

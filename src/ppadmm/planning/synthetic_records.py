@@ -10,6 +10,7 @@ with b chosen so that the commonest class has the share that is wanted. No real 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,11 +50,6 @@ class SyntheticRecords:
         """K."""
         return len(self.shares)
 
-    @property
-    def majority_error(self) -> float:
-        """How often always naming the commonest class is wrong."""
-        return 1.0 - max(self.shares)
-
     def labels(self) -> Vector:
         """Draw y: the class with the largest log-odds plus luck; ±1 for two classes."""
         odds = self.strength * self.scores + self._offsets(self.strength)
@@ -67,18 +63,14 @@ class SyntheticRecords:
 
     def with_error(self, error: float) -> "SyntheticRecords":
         """Return the same records with labels of which the best classifier gets `error` wrong."""
-        low, high = STRENGTHS
-        if not self.least_error(high) < error < self.least_error(low):
+        largest, smallest = map(self.least_error, STRENGTHS)
+        if not smallest < error < largest:
             raise InputError(
-                f"Expected an error below {self.least_error(low):.3g}, that of always naming the "
-                f"commonest class, and above {self.least_error(high):.3g}, got {error:g}."
+                f"Expected an error below {largest:.3g}, that of always naming the commonest "
+                f"class, and above {smallest:.3g}, got {error:g}."
             )
-        root = brentq(
-            lambda t: self.least_error(math.exp(t)) - error,
-            math.log(low),
-            math.log(high),
-            xtol=1e-4,
-        )
+        low, high = map(math.log, STRENGTHS)
+        root = brentq(lambda t: self.least_error(math.exp(t)) - error, low, high, xtol=1e-4)
         return replace(self, strength=math.exp(float(root)))
 
     def _offsets(self, strength: float) -> Rows:
@@ -129,19 +121,6 @@ def class_shares(majority_error: float, classes: int) -> tuple[float, ...]:
     return (share, *(float(r) for r in rest))
 
 
-def _table(records: int, features: int, classes: int, rng: np.random.Generator) -> Pair:
-    """Draw a census or a survey: a few numbers in [0, 1] and answers to questions, one-hot.
-
-    Two hidden traits make columns depend on one another, and the label mostly follows the traits.
-    """
-    return _columns(records, features, classes, rng, follow=1.5, steep=5.0)
-
-
-def _scattered(records: int, features: int, classes: int, rng: np.random.Generator) -> Pair:
-    """Draw a table whose label hangs on small differences: narrow numbers tell as much."""
-    return _columns(records, features, classes, rng, follow=0.3, steep=12.0)
-
-
 def _columns(
     records: int,
     features: int,
@@ -151,9 +130,10 @@ def _columns(
     follow: float,
     steep: float,
 ) -> Pair:
-    """Draw a table; `follow` ties the label to the traits.
+    """Draw a census or a survey: a few numbers in [0, 1] and answers to questions, one-hot.
 
-    `steep` is the effect of a number over its whole range, against one answer more or less.
+    Two hidden traits make columns depend on one another; `follow` ties the label to them. `steep`
+    is the effect of a number over its whole range, against one answer more or less.
     """
     sizes = _column_sizes(features - 1, rng)
     traits, telling = rng.standard_normal((records, 2)), rng.standard_normal((2, classes))
@@ -163,9 +143,8 @@ def _columns(
     at = 0
     for size, weight in zip(sizes, importance, strict=True):
         load = rng.standard_normal((2, size))
-        block = (
-            _answers(traits @ load, rng) if size > 1 else _number(traits @ load, 5.0 / steep, rng)
-        )
+        pull = traits @ load
+        block = _answers(pull, rng) if size > 1 else _number(pull, 5.0 / steep, rng)
         X[:, at : at + size] = block
         effect = weight * (rng.standard_normal((size, classes)) + follow * load.T @ telling)
         scores += (block - block.mean(axis=0)) @ (steep * effect if size == 1 else effect)
@@ -201,21 +180,12 @@ def _gumbel(shape: tuple[int, ...], rng: np.random.Generator) -> Rows:
     return np.asarray(-np.log(-np.log1p(-rng.random(shape)) + 1e-300))
 
 
-def _power_law(records: int, features: int, classes: int, rng: np.random.Generator) -> Pair:
-    """Draw measurements that depend on one another: Gaussian with variances 1, 1/2, 1/3, …."""
-    scale = np.arange(1.0, features) ** -0.5
-    return _gaussian(records, scale, classes, rng, scale**-0.5)
-
-
-def _flat(records: int, features: int, classes: int, rng: np.random.Generator) -> Pair:
-    """Draw measurements that have nothing to do with one another, each telling a little."""
-    ones = np.ones(features - 1)
-    return _gaussian(records, ones, classes, rng, ones)
-
-
 def _gaussian(
-    records: int, scale: Vector, classes: int, rng: np.random.Generator, weight: Vector
+    records: int, features: int, classes: int, rng: np.random.Generator, *, power: float
 ) -> Pair:
+    """Draw measurements: Gaussian with variances k^−power, of which the small ones tell as well."""
+    scale = np.arange(1.0, features) ** (-power / 2.0)
+    weight = scale**-0.5
     spread = float(np.sqrt((scale**2).sum()))
     Z = rng.standard_normal((records, len(scale))) * scale
     X = np.c_[Z, np.full(records, 0.5 * spread)]
@@ -223,8 +193,11 @@ def _gaussian(
 
 
 POPULATIONS: dict[str, Draw] = {
-    "table": _table,
-    "scattered": _scattered,
-    "power-law": _power_law,
-    "flat": _flat,
+    "table": partial(_columns, follow=1.5, steep=5.0),
+    "scattered": partial(_columns, follow=0.3, steep=12.0),
+    "power-law": partial(_gaussian, power=1.0),
+    "flat": partial(_gaussian, power=0.0),
 }
+"""The label of a table mostly follows the traits; of a scattered one it hangs on small differences:
+narrow numbers tell as much. By a power law measurements depend on one another (variances 1, 1/2,
+1/3, …); flat ones have nothing to do with one another, and each tells a little."""

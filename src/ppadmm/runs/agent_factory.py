@@ -2,16 +2,15 @@
 
 import typing
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, Site, recipe_named
 from ppadmm.data import Shard, ShardStream, StreamAssignment
 from ppadmm.engines.ray.actors import Around
-from ppadmm.noise import NoiseSource, SecureNoise, SeededNoise
-from ppadmm.problem import Loss, NoRecords, Risk, risk_over
+from ppadmm.problem import Risk, risk_over
 from ppadmm.records import HoldsRecords
-from ppadmm.runs.federation import Federation, make_agents
+from ppadmm.runs.federation import Federation, make_agents, noise_from, site_in
 
 
 @dataclass(frozen=True)
@@ -24,79 +23,59 @@ class StreamPart:
 
 @dataclass(frozen=True)
 class AgentFactory(HoldsRecords):
-    """One agent's place, part of the records and settings; with a `seed` its noise follows."""
+    """One agent's place, part of the records and settings; with a `seed` its noise follows.
+
+    `place` is its site before it has any records.
+    """
 
     algorithm: str
-    agent: int
-    agents: int
-    neighbours: tuple[int, ...]
-    neighbour_degrees: tuple[int, ...]
+    place: Site
     part: Shard | StreamPart | None
-    parameters: int
-    loss: Loss
     settings: Settings
     seed: int | None
     capped: bool
 
     def __call__(self, around: Around) -> tuple[Agent, Risk]:
         """Return the agent, as `make_agents` makes it, and what reads its records."""
-        site = self.site()
-        source: NoiseSource = SecureNoise() if self.seed is None else SeededNoise((self.seed,))
-        (agent,) = make_agents(self.algorithm, [site], [self.settings], around(source), self.capped)
+        site, noise = self.site(), around(noise_from(self.seed))
+        (agent,) = make_agents(self.algorithm, [site], [self.settings], noise, self.capped)
         return agent, site.risk
 
     def site(self) -> Site:
         """Return the agent's site."""
-        risk: Risk = (
-            NoRecords(self.parameters, self.loss)
-            if self.part is None
-            else risk_over(_opened(self.part), self.loss)
-        )
-        return Site(self.agent, self.agents, self.neighbours, risk, self.neighbour_degrees)
+        if self.part is None:
+            return self.place
+        part = self.part
+        records = part.dealing.part(part.numbers) if isinstance(part, StreamPart) else part
+        return replace(self.place, risk=risk_over(records, self.place.risk.loss))
 
 
 def agent_factories(
-    scene: Federation, algorithm: str, settings: Sequence[Settings], seed: int | None, capped: bool
+    federation: Federation,
+    algorithm: str,
+    settings: Sequence[Settings],
+    seed: int | None,
+    capped: bool,
 ) -> list[AgentFactory]:
     """Return every agent's role, or one with all records if the algorithm pools them."""
-    pooled = recipe_named(algorithm).pooled
-    parts = [_pooled(scene)] if pooled else _parts(scene)
-    near = [()] if pooled else [tuple(scene.graph.neighbours(i)) for i in range(len(parts))]
+    graph, nothing = federation.graph, federation.no_records
+    if recipe_named(algorithm).pooled:
+        holders = tuple(i for i, part in enumerate(federation.parts) if part is not None)
+        places = [Site(0, 1, (), nothing())]
+        parts = [_sent(federation, federation.pooled(), holders)]
+    else:
+        places = [site_in(graph, i, nothing()) for i in range(graph.size)]
+        parts = [_sent(federation, part, (i,)) for i, part in enumerate(federation.parts)]
     return [
-        AgentFactory(
-            algorithm=algorithm,
-            agent=i,
-            agents=len(parts),
-            neighbours=near[i],
-            neighbour_degrees=tuple(scene.graph.degree(j) for j in near[i]),
-            part=part,
-            parameters=scene.parameters,
-            loss=scene.loss,
-            settings=own,
-            seed=seed,
-            capped=capped,
-        )
-        for i, (part, own) in enumerate(zip(parts, settings, strict=True))
+        AgentFactory(algorithm, place, part, own, seed, capped)
+        for place, part, own in zip(places, parts, settings, strict=True)
     ]
 
 
-def _opened(part: Shard | StreamPart) -> Shard | ShardStream:
-    return part.dealing.part(part.numbers) if isinstance(part, StreamPart) else part
-
-
-def _parts(scene: Federation) -> list[Shard | StreamPart | None]:
-    """Return what goes to every agent: its records, or where it reads them itself."""
-    return [_sent(scene, part, (i,)) for i, part in enumerate(scene.parts)]
-
-
-def _pooled(scene: Federation) -> Shard | StreamPart | None:
-    holders = tuple(i for i, part in enumerate(scene.parts) if part is not None)
-    return _sent(scene, scene.pooled(), holders)
-
-
 def _sent(
-    scene: Federation, part: Shard | ShardStream | None, numbers: tuple[int, ...]
+    federation: Federation, part: Shard | ShardStream | None, numbers: tuple[int, ...]
 ) -> Shard | StreamPart | None:
+    """Return what goes to an agent: its records, or where it reads them itself."""
     if isinstance(part, ShardStream):
-        return StreamPart(typing.cast(StreamAssignment, scene.dealing), numbers)
+        return StreamPart(typing.cast(StreamAssignment, federation.dealing), numbers)
     return part

@@ -1,18 +1,18 @@
 """Certificates of run folders: written, checked, and told in words."""
 
-import json
-import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ppadmm.errors import CertificateError, InputError
-from ppadmm.files import require_format, write_new
+from ppadmm.files import write_new
 from ppadmm.ledger.chain import Head, read_rows
 from ppadmm.ledger.chain import verify as verify_ledger
 from ppadmm.ledger.database import now
 from ppadmm.ledger.state import LedgerState
+from ppadmm.runs.saved import read_json
+from ppadmm.runs.tables import fill
 from ppadmm.statements import certificate as certificates
 from ppadmm.statements import consistency
 from ppadmm.statements.certificate import NOT_PROVEN, Verdict
@@ -68,20 +68,14 @@ def verify_book(
         What the ledger says, and its newest head. That entries were cut off at the end shows only
         with a head or a certificate.
     """
-    rows, heads = read_rows(file), [head] if head else []
+    rows = read_rows(file)
+    heads: list[str | None] = [head] if head else []
     if certificate is not None:
-        heads.append(_head_in(certificate))
-    found = verify_ledger(rows, heads[0] if heads else None)
-    for each in heads[1:]:
-        found = verify_ledger(rows, each)
-    return found
-
-
-def _head_in(certificate: Path) -> str:
-    body = certificates.read_certificate(certificate.read_bytes())
-    if (booked := body["statement"]["booked"]) is None:
-        raise CertificateError(f"The certificate {str(certificate)!r} names no ledger.")
-    return str(booked["head"])
+        body = certificates.read_certificate(certificate.read_bytes())
+        if (booked := body["statement"]["booked"]) is None:
+            raise CertificateError(f"The certificate {str(certificate)!r} names no ledger.")
+        heads.append(str(booked["head"]))
+    return [verify_ledger(rows, each) for each in heads or [None]][-1]
 
 
 def read_statement(run: Path) -> dict[str, Any]:
@@ -92,13 +86,11 @@ def read_statement(run: Path) -> dict[str, Any]:
             f"There is no statement.json in {str(run)!r}; name a folder that ppadmm train wrote."
         )
     try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return read_json(path, f"The statement {str(path)!r}", certificates.STATEMENT_FORMAT)
     except ValueError as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"{str(path)!r} cannot be read: {error}.") from None
-    known = found.get("format") if isinstance(found, dict) else None
-    way = "use the ppadmm that wrote it, or train again"
-    require_format(f"The statement {str(path)!r}", known, certificates.STATEMENT_FORMAT, way)
-    return found
 
 
 def verified(
@@ -114,15 +106,17 @@ def verified(
     their keys.
     """
     verdicts = [_checked(path, trusted, agreed) for path in paths]
-    verdicts = _compared(verdicts) if len(verdicts) > 1 else verdicts
+    first, *others = _compared(verdicts) if len(verdicts) > 1 else verdicts
     if ledger is not None:
-        _require_ledger(verdicts[0], ledger)
-        verdicts[0] = _with(verdicts[0], f"the whole chain of {ledger}, and this run in it")
+        _require_ledger(first, ledger)
+        first = _with(first, f"the whole chain of {ledger}, and this run in it")
     if run is not None:
         files = (run / "model.json").read_bytes(), (run / "releases.npz").read_bytes()
-        certificates.require_files(verdicts[0].certificate, *files)
-        verdicts[0] = _with(verdicts[0], f"model and releases in {run}")
-    return [_without_ledger(v, ledger) if k == 0 else v for k, v in enumerate(verdicts)]
+        certificates.require_files(first.certificate, *files)
+        first = _with(first, f"model and releases in {run}")
+    if ledger is None and first.statement["booked"] is not None:
+        first = replace(first, unchecked=(*first.unchecked, "the ledger: give --ledger"))
+    return [first, *others]
 
 
 def _compared(verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -155,12 +149,6 @@ def _with(verdict: Verdict, what: str) -> Verdict:
     return replace(verdict, checked=(*verdict.checked, what))
 
 
-def _without_ledger(verdict: Verdict, ledger: Path | None) -> Verdict:
-    if ledger is not None or verdict.statement["booked"] is None:
-        return verdict
-    return replace(verdict, unchecked=(*verdict.unchecked, "the ledger: give --ledger"))
-
-
 def _require_ledger(verdict: Verdict, ledger: Path) -> None:
     rows, entry = read_rows(ledger), verdict.statement["booked"]
     verify_ledger(rows)
@@ -178,23 +166,15 @@ def verdicts_text(paths: Sequence[Path], verdicts: Sequence[Verdict]) -> str:
     """Return what certificates say, what was checked and what none can show."""
     parts = [_verdict_lines(path, v) for path, v in zip(paths, verdicts, strict=True)]
     last = "No certificate can prove: " + "; ".join(NOT_PROVEN) + "."
-    if len(parts) == 1:
-        parts = [[*parts[0], last]]
-    else:
-        parts.append([last])
-    return "\n\n".join("\n".join(map(_filled, part)) for part in parts)
-
-
-def _filled(line: str) -> str:
-    return textwrap.fill(line, 100, subsequent_indent="  ")
+    parts = [[*parts[0], last]] if len(parts) == 1 else [*parts, [last]]
+    return "\n\n".join("\n".join(map(fill, part)) for part in parts)
 
 
 def _verdict_lines(path: Path, verdict: Verdict) -> list[str]:
     statement, signer = verdict.statement, verdict.certificate["signer"]
     lines = [
         f"{path}: holds. Signed by {signer['name']!r} with {signer['key']}.",
-        _headline(statement),
-        *_sum_lines(statement),
+        *_claims(statement),
         *(f"Warning: {warning}" for warning in statement["warnings"]),
         *(f"Note: {note}." for note in verdict.notes),
         "Checked: " + "; ".join(verdict.checked) + ".",
@@ -204,26 +184,21 @@ def _verdict_lines(path: Path, verdict: Verdict) -> list[str]:
     return lines
 
 
-def _headline(statement: dict[str, Any]) -> str:
+def _claims(statement: dict[str, Any]) -> list[str]:
+    """Say what the run cost, and all runs on the records, as far as the certificate knows."""
     if not statement["private"]:
-        return "NOT PRIVATE: " + "; ".join(statement["not_private_because"]) + "."
-    return (
-        f"PRIVATE: ε = {rounded_up(statement['epsilon'])} at δ = {statement['delta']:g} for "
-        f"{statement['unit']}."
+        return ["NOT PRIVATE: " + "; ".join(statement["not_private_because"]) + "."]
+    together = (
+        "Other runs on the same records add up with it; no ledger that keeps the sum is named."
     )
-
-
-def _sum_lines(statement: dict[str, Any]) -> list[str]:
-    """Say what all runs on the records cost, as far as the certificate knows."""
-    if not statement["private"]:
-        return []
-    entry = statement["booked"]
-    if entry is None:
-        return [
-            "Other runs on the same records add up with it; no ledger that keeps the sum is named."
-        ]
+    if (entry := statement["booked"]) is not None:
+        together = (
+            f"All {entry['runs']} runs booked on {entry['dataset']!r} so far cost together "
+            f"ε = {rounded_up(entry['spent'])} of {entry['granted']:g} at δ = {entry['delta']:g} "
+            f"({entry['adjacency']}, {entry['rule']} rule)."
+        )
     return [
-        f"All {entry['runs']} runs booked on {entry['dataset']!r} so far cost together "
-        f"ε = {rounded_up(entry['spent'])} of {entry['granted']:g} at δ = {entry['delta']:g} "
-        f"({entry['adjacency']}, {entry['rule']} rule)."
+        f"PRIVATE: ε = {rounded_up(statement['epsilon'])} at δ = {statement['delta']:g} for "
+        f"{statement['unit']}.",
+        together,
     ]

@@ -1,20 +1,24 @@
-"""Test figures on held-out records, in memory or streamed."""
+"""Test figures on held-out records, in memory or streamed, at the end and round by round."""
 
-from typing import TypeAlias
+from dataclasses import astuple
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ppadmm.arrays import Array, Matrix
 from ppadmm.data import ShardStream
+from ppadmm.engines.local import Trace
 from ppadmm.records import HoldsRecords
-from ppadmm.runs.metrics import Metrics, area_under_curve, evaluate, joined
+from ppadmm.runs.metrics import Metrics, area_under_curve, evaluate
 
 HeldOut: TypeAlias = tuple[Matrix, Array] | ShardStream
 Mask: TypeAlias = NDArray[np.bool_]
 EXACT = 2**18
 """Up to so many held-out records of a stream the area under the curve is exact."""
 BINS = 2**16
+POINTS = 100
+"""At most so many rounds are looked at, evenly spaced, the first and the last among them."""
 SCORES = 2**22
 """Models are judged a few at a time, so that no more scores than this are held at once."""
 
@@ -23,8 +27,9 @@ def judge(test: HeldOut, theta: Array, classes: int = 2, areas: bool = True) -> 
     """Judge models θ (R, d), or (R, K·d), on held-out records; without `areas` AUC is NaN."""
     if not isinstance(test, ShardStream):
         some = max(SCORES // max(len(test[1]), 1), 1)
-        parts = [theta[k : k + some] for k in range(0, len(theta), some)]
-        return joined([evaluate(*test, part, classes, areas) for part in parts])
+        parts = (theta[k : k + some] for k in range(0, len(theta), some))
+        figures = [astuple(evaluate(*test, part, classes, areas)) for part in parts]
+        return Metrics(*map(np.concatenate, zip(*figures, strict=True)))
     error, log_loss = np.zeros(len(theta)), np.zeros(len(theta))
     for shard in test.blocks():
         part = evaluate(shard.X, shard.y, theta, classes, areas=False)
@@ -100,3 +105,30 @@ class Binned(HoldsRecords):
             return float("nan")
         below = np.cumsum(negative) - negative / 2.0
         return float((positive / positive.sum()) @ (below / negative.sum()))
+
+
+def rounds_shown(rounds: int) -> NDArray[np.int64]:
+    """Return which of the rounds 1 … T are looked at."""
+    return np.unique(np.linspace(1, rounds, min(rounds, POINTS)).round().astype(np.int64))
+
+
+def running_models(trace: Trace, rounds: NDArray[np.int64]) -> Array:
+    """Return every agent's averaged model after each of `rounds`: (P, N, d), replicate 0.
+
+    Post-processing of releases, hence covered by whatever covers them.
+    """
+    until = [Trace(trace.releases[:t], trace.spoke[:t]) for t in rounds]
+    return np.stack([part.agent_models()[:, 0] for part in until])
+
+
+def figures_by_round(trace: Trace, test: HeldOut, classes: int = 2) -> dict[str, Any]:
+    """Judge the running averaged model on held-out records: a local diagnostic, not covered."""
+    rounds = rounds_shown(trace.rounds)
+    # One round at a time: the models of all agents in all rounds may be large.
+    models = [running_models(trace, rounds[k : k + 1]).mean(axis=1) for k in range(len(rounds))]
+    figures = judge(test, np.concatenate(models), classes, areas=False)
+    return {
+        "rounds": rounds.tolist(),
+        "test_error": figures.error.tolist(),
+        "test_log_loss": figures.log_loss.tolist(),
+    }

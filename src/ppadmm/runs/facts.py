@@ -5,56 +5,42 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ppadmm.accounting import Tally
-from ppadmm.algorithms.method import strictest
 from ppadmm.data import Schema
 from ppadmm.runs.ledger_session import spec_digest
 from ppadmm.runs.specification import Search
-from ppadmm.statements.facts import AgentFacts, RunFacts, Tuning, noise_source, reasons_against
+from ppadmm.statements.facts import AgentFacts, RunFacts, Tuning, noise_source
 
 if TYPE_CHECKING:
     from ppadmm.runs.run import EngineOutput, Prepared
 
-TRIED = (
-    "{} settings were tried on the records; ε covers all their runs, the scores they were chosen "
-    "by, and the result."
-)
 POOLED = "all, pooled"
 """What the one agent is called that has everybody's records."""
 
 
 def facts_of(prepared: "Prepared", output: "EngineOutput") -> RunFacts:
     """Return what is public of a run that is over, and what its agents paid and released."""
-    spec, scene = prepared.spec, prepared.scene
+    spec, federation = prepared.spec, prepared.federation
     return RunFacts(
         method=prepared.method,
-        loss=scene.loss.name,
+        loss=federation.loss.name,
         rounds=output.trace.rounds,
-        features=scene.features,
-        parameters=scene.parameters,
-        edges=scene.graph.edges,
+        features=federation.features,
+        parameters=federation.setup.parameters,
+        edges=federation.graph.edges,
         agents=_agents(prepared, output),
-        schema=scene.schema.digest(),
-        settings=spec_digest(spec, scene.schema),
-        public=_public(scene.schema.confirmed),
+        schema=federation.schema.digest(),
+        settings=spec_digest(spec, federation.schema),
+        public=_public(federation.schema.confirmed),
         started=output.started.isoformat(timespec="seconds"),
         noise_source=noise_source(spec, spec.seed),
-        not_private_because=tuple(not_private_because(prepared)),
-        caveats=() if scene.dealt.caveat is None else (scene.dealt.caveat,),
+        not_private_because=prepared.not_private_because,
+        caveats=() if federation.dealt.caveat is None else (federation.dealt.caveat,),
         tuning=Tuning(
             rounds="rule" if spec.rounds is None else "given",
             eta="rule" if spec.eta is None else "given",
             regularisation="given" if spec.regularisation else "rule",
         ),
     )
-
-
-def not_private_because(prepared: "Prepared") -> list[str]:
-    """Return why no run of this may be called private; empty if it may."""
-    spec, scene = prepared.spec, prepared.scene
-    reasons = reasons_against(spec, spec.seed, scene.schema.confirmed)
-    if scene.dealt.not_private_because:
-        reasons.append(scene.dealt.not_private_because)
-    return reasons
 
 
 def tuned_facts(
@@ -71,9 +57,11 @@ def tuned_facts(
     )
     pairs = zip(("eta", "regularisation"), zip(*search.grid, strict=True), strict=True)
     chosen = {name: "chosen" for name, tried in pairs if len(set(tried)) > 1}
-    tuning = replace(
-        facts.tuning, **chosen, note=TRIED.format(len(search.grid)), search=search.settings()
+    tried = (
+        f"{len(search.grid)} settings were tried on the records; ε covers all their runs, the "
+        "scores they were chosen by, and the result."
     )
+    tuning = replace(facts.tuning, **chosen, note=tried, search=search.settings())
     count = "all these runs" if search.how == "split" else "the whole search"
     note = (
         f"Tuned on the private records over {len(search.grid)} settings ({search.how}): ε covers "
@@ -89,10 +77,9 @@ def tuned_facts(
 
 
 def _agents(prepared: "Prepared", output: "EngineOutput") -> tuple[AgentFacts, ...]:
-    spec, scene, recipe = prepared.spec, prepared.scene, prepared.spec.recipe
-    names = [POOLED] if recipe.pooled else scene.names
-    records = [sum(scene.records)] if recipe.pooled else scene.records
-    budgets = [strictest(spec.budgets)] if recipe.pooled else spec.budgets
+    federation, recipe, budgets = prepared.federation, prepared.spec.recipe, prepared.budgets
+    names = [POOLED] if recipe.pooled else federation.names
+    records = [sum(federation.records)] if recipe.pooled else federation.records
     return tuple(
         AgentFacts(
             number=i,

@@ -27,7 +27,7 @@ from ppadmm.data import (
 from ppadmm.data.shard import stack_rows
 from ppadmm.errors import InputError
 from ppadmm.ledger import Ledger, MemoryLedger
-from ppadmm.noise import NoiseSource
+from ppadmm.noise import NoiseSource, SecureNoise, SeededNoise
 from ppadmm.problem import Graph, Loss, NoRecords, Risk, graph_from, laid_out, risk_over
 from ppadmm.records import HoldsRecords
 from ppadmm.runs.evaluation import HeldOut
@@ -39,7 +39,7 @@ OpenLedgers: TypeAlias = Callable[[Reservations], Sequence[Ledger]]
 
 @dataclass(frozen=True)
 class FederationFacts:
-    """What is public of a scene: sizes and names, no record. It is what a result keeps."""
+    """What is public of a federation: sizes and names, no record. It is what a result keeps."""
 
     schema: Schema
     graph: Graph
@@ -81,11 +81,6 @@ class Federation(HoldsRecords):
         return self.shards[0].d
 
     @property
-    def parameters(self) -> int:
-        """Length of a model: d, or K·d for a loss of K scores."""
-        return self.features * self.loss.outputs
-
-    @property
     def shards(self) -> list[Shard | ShardStream]:
         """The parts of the agents that have records."""
         return [part for part in self.parts if part is not None]
@@ -101,6 +96,10 @@ class Federation(HoldsRecords):
         return FederationFacts(
             self.schema, self.graph, self.loss, self.names, self.records, self.features
         )
+
+    def no_records(self) -> NoRecords:
+        """Return the data part of an agent that only listens."""
+        return NoRecords(self.setup.parameters, self.loss)
 
     def pooled(self) -> Shard | ShardStream:
         """Return all training records at one place."""
@@ -127,23 +126,12 @@ class Federation(HoldsRecords):
         """Return every agent's site, or one with all records if the algorithm pools them."""
         if recipe_named(algorithm).pooled:
             return [Site(0, 1, (), risk_over(self.pooled(), self.loss))]
-        graph, beside = self.graph, sum(self.records) * self.features
-        risks = laid_out([self._risk(part, beside) for part in self.parts])
-        return [
-            Site(
-                agent=i,
-                agents=graph.size,
-                neighbours=graph.neighbours(i),
-                risk=risk,
-                neighbour_degrees=tuple(graph.degree(j) for j in graph.neighbours(i)),
-            )
-            for i, risk in enumerate(risks)
+        beside = sum(self.records) * self.features
+        risks: list[Risk] = [
+            self.no_records() if part is None else risk_over(part, self.loss, beside)
+            for part in self.parts
         ]
-
-    def _risk(self, part: Shard | ShardStream | None, beside: int) -> Risk:
-        if part is None:
-            return NoRecords(self.parameters, self.loss)
-        return risk_over(part, self.loss, beside)
+        return [site_in(self.graph, i, risk) for i, risk in enumerate(laid_out(risks))]
 
     def chosen(self, method: MethodSpec, budgets: Sequence[Budget]) -> MethodSpec:
         """Choose what was left open, from public sizes and every agent's budget."""
@@ -164,34 +152,30 @@ def build_federation(
     Records are dealt as `partition` says (see `ppadmm.data.Partition`), or `records[i]` of them to
     agent i; with 0 it only listens. With a column the number of agents follows from it.
     """
+    how, schema = Partition.parse(partition), data.schema
     if isinstance(data, StreamedData):
-        return _stage_streams(data, agents, graph, loss, seed, records, partition)
+        sizes = None if records is None else tuple(records)
+        dealing = StreamAssignment(data, how, agents, seed, sizes)
+        found = dealing.streams()
+        network = graph_from(graph, len(found.parts), seed)
+        return Federation(schema, network, found.parts, found.test, loss, found.dealt, dealing)
     train, test = split(data, seed)
-    dealt = assign(data, train, Partition.parse(partition), agents, seed, records)
-    X, y = data.X[train], data.y[train]
-    classes = data.schema.classes
-    parts = [shards(X, y, [part], classes)[0] if len(part) else None for part in dealt.parts]
-    network = graph_from(graph, len(parts), seed)
-    held_out = (data.X[test], data.y[test])
-    return Federation(data.schema, network, tuple(parts), held_out, loss, dealt)
+    dealt = assign(data, train, how, agents, seed, records)
+    X, y, k = data.X[train], data.y[train], schema.classes
+    parts = tuple(shards(X, y, [own], k)[0] if len(own) else None for own in dealt.parts)
+    network, held_out = graph_from(graph, len(parts), seed), (data.X[test], data.y[test])
+    return Federation(schema, network, parts, held_out, loss, dealt)
 
 
-def _stage_streams(
-    data: StreamedData,
-    agents: int,
-    graph: str,
-    loss: Loss,
-    seed: int,
-    records: Sequence[int] | None,
-    partition: str,
-) -> Federation:
-    sizes = None if records is None else tuple(records)
-    dealing = StreamAssignment(data, Partition.parse(partition), agents, seed, sizes)
-    streams = dealing.streams()
-    network = graph_from(graph, len(streams.parts), seed)
-    return Federation(
-        data.schema, network, streams.parts, streams.test, loss, streams.dealt, dealing
-    )
+def site_in(graph: Graph, agent: int, risk: Risk) -> Site:
+    """Return an agent's place in a network."""
+    near = graph.neighbours(agent)
+    return Site(agent, graph.size, near, risk, tuple(map(graph.degree, near)))
+
+
+def noise_from(seed: int | None) -> NoiseSource:
+    """Return the system's noise, or noise that follows from a seed: for simulation only."""
+    return SecureNoise() if seed is None else SeededNoise((seed,))
 
 
 def make_agents(

@@ -180,11 +180,9 @@ def model_dict(result: Result) -> dict[str, Any]:
 def coefficients(schema: Schema, model: Array) -> dict[str, Any]:
     """Return {feature: coefficient}, or {feature: {class: coefficient}}."""
     columns = model.reshape(-1, schema.dimension).T.tolist()
-    values = columns if len(columns[0]) > 1 else [column[0] for column in columns]
-    names = schema.label.names
     return {
-        feature: dict(zip(names, value, strict=True)) if isinstance(value, list) else value
-        for feature, value in zip(schema.feature_names, values, strict=True)
+        feature: dict(zip(schema.label.names, each, strict=True)) if len(each) > 1 else each[0]
+        for feature, each in zip(schema.feature_names, columns, strict=True)
     }
 
 
@@ -206,11 +204,11 @@ def _rename(draft: Path, folder: Path) -> None:
     """Give the draft its name; a full folder that has it by now is not replaced."""
     try:
         draft.rename(folder)
-        sync_folder(folder.parent)
     except OSError:
         if os.path.lexists(folder):
             raise ExistsError(folder) from None
         raise
+    sync_folder(folder.parent)
 
 
 @contextmanager

@@ -66,31 +66,8 @@ class LedgerSession:
 
     def finish(self, note: str = "") -> dict[str, Any]:
         """End the run as finished and return what a statement says about the ledger."""
-        if self.run is not None and self.run.state.outcome is None:
+        if self.run is not None:
             self.run.end("finished", note)
-        return self._summary()
-
-    def abandon(self, note: str) -> None:
-        """End the run for good; what it charged stays spent."""
-        if self.run is not None:
-            self.run.end("abandoned", note)
-
-    def __enter__(self) -> "LedgerSession":
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Close the file; a run that failed before any charge costs nothing and is given back."""
-        if error is not None and self.run is not None and not self._resumable():
-            self.run.end("abandoned", f"{type(error).__name__}")
-        if self.run is not None:
-            self.run.close()
-        self.ledger.close()
-
-    def _resumable(self) -> bool:
-        self.ledger.refresh()
-        return self.run is None or bool(self.run.state.charges or self.run.state.outcome)
-
-    def _summary(self) -> dict[str, Any]:
         books, head = self.ledger.books, self.ledger.head
         grant = books.grants[self.dataset]
         return {
@@ -107,6 +84,24 @@ class LedgerSession:
             "spent": self.ledger.spent(self.dataset),
             "runs": len(books.counted(self.dataset)),
         }
+
+    def abandon(self, note: str) -> None:
+        """End the run for good; what it charged stays spent."""
+        if self.run is not None:
+            self.run.end("abandoned", note)
+
+    def __enter__(self) -> "LedgerSession":
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Close the file; a run that failed before any charge costs nothing and is given back."""
+        if self.run is not None and error is not None:
+            self.ledger.refresh()
+            if not self.run.state.charges:
+                self.run.end("abandoned", type(error).__name__)
+        if self.run is not None:
+            self.run.close()
+        self.ledger.close()
 
 
 def open_session(

@@ -1,6 +1,5 @@
 """Test figures of a linear classifier. Scores of two classes have shape (n, R), of K (n, R, K)."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,15 +16,6 @@ class Metrics:
     error: Array
     auc: Array
     log_loss: Array
-
-
-def joined(parts: Sequence[Metrics]) -> Metrics:
-    """Return the figures of several lists of models as one."""
-    return Metrics(
-        error=np.concatenate([part.error for part in parts]),
-        auc=np.concatenate([part.auc for part in parts]),
-        log_loss=np.concatenate([part.log_loss for part in parts]),
-    )
 
 
 def evaluate(X: Matrix, y: Array, theta: Array, classes: int = 2, areas: bool = True) -> Metrics:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ppadmm import __version__
-from ppadmm.accounting import Tally
+from ppadmm.accounting import Budget, Tally
 from ppadmm.accounting.event_data import to_plain
 from ppadmm.algorithms import Settings
 from ppadmm.algorithms.method import MethodSpec, settings_of, strictest
@@ -20,26 +20,25 @@ from ppadmm.data.fingerprint import fingerprint
 from ppadmm.datasets import load
 from ppadmm.engines import local
 from ppadmm.errors import InputError
-from ppadmm.noise import NoiseSource, SecureNoise, SeededNoise
 from ppadmm.problem import loss_for, risk_over
 from ppadmm.records import HoldsRecords
 from ppadmm.runs.agent_factory import AgentFactory, agent_factories
-from ppadmm.runs.evaluation import judge, largest_share, records_in
-from ppadmm.runs.facts import facts_of, not_private_because
+from ppadmm.runs.evaluation import figures_by_round, judge, largest_share, records_in
+from ppadmm.runs.facts import facts_of
 from ppadmm.runs.federation import (
     Federation,
     FederationFacts,
     OpenLedgers,
     build_federation,
     make_agents,
+    noise_from,
 )
 from ppadmm.runs.hints import hints
-from ppadmm.runs.history import figures_by_round
 from ppadmm.runs.ledger_session import LedgerOptions, LedgerSession, open_session
 from ppadmm.runs.metrics import Metrics
 from ppadmm.runs.specification import RunSpec, Search
 from ppadmm.statements.claims import Statement, finite_or_none
-from ppadmm.statements.facts import RunFacts, disclosure_of, statement_of
+from ppadmm.statements.facts import RunFacts, disclosure_of, reasons_against, statement_of
 
 Progress = Callable[[int, int], None]
 OnRound = Callable[[int], None]
@@ -55,12 +54,12 @@ class Prepared(HoldsRecords):
 
     spec: RunSpec
     method: MethodSpec
-    scene: Federation
+    federation: Federation
 
     @classmethod
-    def of(cls, spec: RunSpec, scene: Federation) -> "Prepared":
-        """Choose what the spec leaves open, from the public sizes of the scene."""
-        return cls(spec, scene.chosen(spec, spec.budgets), scene)
+    def of(cls, spec: RunSpec, federation: Federation) -> "Prepared":
+        """Choose what the spec leaves open, from the public sizes of the federation."""
+        return cls(spec, federation.chosen(spec, spec.budgets), federation)
 
     @cached_property
     def settings(self) -> Settings:
@@ -68,14 +67,22 @@ class Prepared(HoldsRecords):
         budgets = [strictest(self.spec.budgets)]
         return settings_of([self.method], budgets, solver=self.spec.solver)
 
+    @property
+    def budgets(self) -> tuple[Budget, ...]:
+        """The budget of every site; the strictest of all where the records are pooled."""
+        budgets = self.spec.budgets
+        return (strictest(budgets),) if self.spec.recipe.pooled else budgets
+
     def changed(self, **changes: Any) -> "Prepared":
-        """Return the same scene with other settings."""
-        return Prepared.of(replace(self.spec, **changes), self.scene)
+        """Return the same federation with other settings."""
+        return Prepared.of(replace(self.spec, **changes), self.federation)
 
     @property
     def not_private_because(self) -> tuple[str, ...]:
         """Why no run of this may be called private; empty if it may."""
-        return tuple(not_private_because(self))
+        dealt, confirmed = self.federation.dealt, self.federation.schema.confirmed
+        reasons = reasons_against(self.spec, self.spec.seed, confirmed)
+        return (*reasons, *filter(None, [dealt.not_private_because]))
 
 
 @dataclass(frozen=True)
@@ -180,8 +187,7 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as plain data, fit for JSON."""
-        spec, settings, setup = self.spec, self.settings, self.setup
-        statement = self.statement
+        spec, setup, statement = self.spec, self.setup, self.statement
         return {
             "format": FORMAT,
             "version": __version__,
@@ -206,8 +212,8 @@ class Result:
             "classes": list(setup.schema.label.names),
             "loss": setup.loss.name,
             "rounds": self.trace.rounds,
-            "eta": settings.eta[0],
-            "beta": settings.beta,
+            "eta": self.settings.eta[0],
+            "beta": self.settings.beta,
             "releases": self.trace.messages[:, 0].tolist(),
             "test_records": self.test_records,
             "test_majority": self.test_majority,
@@ -222,8 +228,8 @@ class Result:
             "history": self.history,
             "noise": self.noise,
             "ledger": [
-                {"reserved": to_plain(most), "spent": to_plain(booked)}
-                for most, booked in zip(self.reserved, self.spent, strict=True)
+                {"reserved": to_plain(agent.reserved), "spent": to_plain(agent.spent)}
+                for agent in self.facts.agents
             ],
             "booked": self.entry,
             "ledger_file": self.ledger_file,
@@ -246,12 +252,11 @@ def prepare_opened(
 ) -> Prepared:
     """Do the same with what `open_data` returned for this `data`."""
     loss = loss_for(spec.loss, opened.schema.classes, spec.multiclass)
-    seed = spec.seed or 0
-    scene = build_federation(
-        opened, spec.agents, spec.graph, loss, seed, spec.records, spec.partition
+    federation = build_federation(
+        opened, spec.agents, spec.graph, loss, spec.seed or 0, spec.records, spec.partition
     )
-    spec = spec.settled(spec.data if data is None else opened.name, scene.graph.size)
-    return Prepared.of(spec, scene)
+    spec = spec.settled(spec.data if data is None else opened.name, federation.graph.size)
+    return Prepared.of(spec, federation)
 
 
 def open_data(spec: RunSpec, data: object | None = None) -> Dataset | StreamedData:
@@ -323,7 +328,7 @@ def train(
             result = run(prepared, progress, booked.book)
             return replace(result.booked(booked.finish()), ledger_file=str(booking.ledger))
     finally:
-        prepared.scene.close()
+        prepared.federation.close()
 
 
 def open_ledger(
@@ -365,54 +370,31 @@ def execute(
 ) -> EngineOutput:
     """Drive the agents to the end; nothing is held against test records."""
     now, started = datetime.now().astimezone(), time.perf_counter()
-    on_round = None if progress is None else _counted(progress, prepared.settings.rounds)
-    trace, endings = _drive(prepared, on_round, book, engine)
+    spec, federation, rounds = prepared.spec, prepared.federation, prepared.settings.rounds
+    on_round = None if progress is None else lambda t: progress(t + 1, rounds)
+    own = [replace(prepared.settings, budgets=(budget,)) for budget in prepared.budgets]
+    if engine is None:
+        sites, noise = federation.sites(spec.algorithm), noise_from(spec.seed)
+        agents = make_agents(spec.algorithm, sites, own, noise, spec.guaranteed, book)
+        trace = local.run(agents, on_round)
+        pairs = zip(agents, sites, strict=True)
+        endings = [local.ending(agent, site.risk) for agent, site in pairs]
+    else:
+        roles = agent_factories(federation, spec.algorithm, own, spec.seed, spec.guaranteed)
+        trace, endings = engine(roles, on_round)
     return EngineOutput(trace, endings, now, time.perf_counter() - started)
 
 
-def _drive(
-    prepared: Prepared, on_round: OnRound | None, book: OpenLedgers | None, engine: Engine | None
-) -> tuple[local.Trace, list[local.Ending]]:
-    spec = prepared.spec
-    budgets = [strictest(spec.budgets)] if spec.recipe.pooled else spec.budgets
-    own = [replace(prepared.settings, budgets=(budget,)) for budget in budgets]
-    if engine is None:
-        return _run_here(prepared, own, on_round, book)
-    players = agent_factories(prepared.scene, spec.algorithm, own, spec.seed, spec.guaranteed)
-    return engine(players, on_round)
-
-
-def _counted(progress: Progress, of: int) -> OnRound:
-    return lambda t: progress(t + 1, of)
-
-
-def _run_here(
-    prepared: Prepared,
-    settings: list[Settings],
-    on_round: OnRound | None,
-    book: OpenLedgers | None,
-) -> tuple[local.Trace, list[local.Ending]]:
-    spec = prepared.spec
-    noise: NoiseSource = SecureNoise() if spec.seed is None else SeededNoise((spec.seed,))
-    sites = prepared.scene.sites(spec.algorithm)
-    agents = make_agents(spec.algorithm, sites, settings, noise, capped=spec.guaranteed, book=book)
-    trace = local.run(agents, on_round)
-    pairs = zip(agents, sites, strict=True)
-    return trace, [local.ending(agent, site.risk) for agent, site in pairs]
-
-
-def _result(prepared: Prepared, played: EngineOutput) -> Result:
-    trace, endings = played.trace, played.endings
-    facts = facts_of(prepared, played)
+def _result(prepared: Prepared, output: EngineOutput) -> Result:
+    trace, endings, federation = output.trace, output.endings, prepared.federation
+    facts = facts_of(prepared, output)
     statement = statement_of(facts)
     model, agent_models = trace.model()[0], trace.agent_models()[:, 0]
-    classes = prepared.scene.schema.classes
-    test = prepared.scene.held_out
-    loss = None if statement.private else _train_loss(prepared, model)
+    classes, test = federation.schema.classes, federation.held_out
     return Result(
         spec=prepared.spec,
         settings=prepared.settings,
-        setup=prepared.scene.setup,
+        setup=federation.setup,
         model=model,
         agent_models=agent_models,
         trace=trace,
@@ -420,37 +402,17 @@ def _result(prepared: Prepared, played: EngineOutput) -> Result:
         agent_metrics=judge(test, agent_models, classes, areas=False),
         test_records=records_in(test),
         test_majority=largest_share(test),
-        train_loss=loss,
-        noise=[_noise(end) for end in endings],
+        train_loss=None if statement.private else _train_loss(federation, model),
+        noise=[{name: float(s[0]) for name, s in end.scales.items()} for end in endings],
         passes=float(np.mean([end.passes for end in endings])),
-        started=played.started,
-        seconds=played.seconds,
+        started=output.started,
+        seconds=output.seconds,
         history=figures_by_round(trace, test, classes),
         facts=facts,
         statement=statement,
     )
 
 
-def _train_loss(prepared: Prepared, model: Array) -> float:
-    scene = prepared.scene
-    values = [risk_over(part, scene.loss).value(model[None])[0] for part in scene.shards]
-    return float(np.average(values, weights=[part.n for part in scene.shards]))
-
-
-def _noise(end: local.Ending) -> dict[str, float]:
-    return {name: float(scale[0]) for name, scale in end.scales.items()}
-
-
-__all__ = [
-    "EngineOutput",
-    "Prepared",
-    "Result",
-    "execute",
-    "open_data",
-    "open_ledger",
-    "prepare",
-    "prepare_opened",
-    "run",
-    "statement_of",
-    "train",
-]
+def _train_loss(federation: Federation, model: Array) -> float:
+    values = [risk_over(part, federation.loss).value(model[None])[0] for part in federation.shards]
+    return float(np.average(values, weights=[part.n for part in federation.shards]))

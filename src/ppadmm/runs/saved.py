@@ -61,15 +61,12 @@ class SavedRun:
                 "anything in it; leave out --public and keep the report to yourself."
             )
         kept = {name: self.result[name] for name in COVERED if name in self.result}
+        spec = {**kept["spec"], **_short(kept["spec"], PATHS), "data_dir": None}
         return replace(
             self,
-            result={**kept, **_short(kept, ("ledger_file",)), "spec": _without_paths(kept["spec"])},
+            result={**kept, **_short(kept, ("ledger_file",)), "spec": spec},
             model={name: self.model[name] for name in COVERED_OF_MODEL},
         )
-
-
-def _without_paths(spec: dict[str, Any]) -> dict[str, Any]:
-    return {**spec, **_short(spec, PATHS), "data_dir": None}
 
 
 def _short(values: dict[str, Any], names: Sequence[str]) -> dict[str, str]:
@@ -87,10 +84,8 @@ def load_run(folder: Path) -> SavedRun:
             "ppadmm train wrote."
         )
     try:
-        result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-        require_format(f"The run in {str(folder)!r}", _format(result), FORMAT, AGAIN)
-        model = json.loads((folder / "model.json").read_text(encoding="utf-8"))
-        require_format(f"model.json in {str(folder)!r}", _format(model), MODEL_FORMAT, AGAIN)
+        result = read_json(folder / "result.json", f"The run in {str(folder)!r}", FORMAT)
+        model = read_json(folder / "model.json", f"model.json in {str(folder)!r}", MODEL_FORMAT)
         with np.load(folder / "releases.npz") as file:
             found = file["format"].item() if "format" in file else None
             require_format(f"releases.npz in {str(folder)!r}", found, RELEASES_FORMAT, AGAIN)
@@ -109,5 +104,9 @@ def load_run(folder: Path) -> SavedRun:
         raise InputError(f"The run in {str(folder)!r} cannot be read: {error}.") from None
 
 
-def _format(content: Any) -> Any:
-    return content.get("format") if isinstance(content, dict) else None
+def read_json(path: Path, what: str, known: int) -> dict[str, Any]:
+    """Read a file of a run folder that has the format which is known; `what` names it."""
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    found = content.get("format") if isinstance(content, dict) else None
+    require_format(what, found, known, AGAIN)
+    return content

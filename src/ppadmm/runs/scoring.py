@@ -6,16 +6,15 @@ import numpy as np
 
 from ppadmm.accounting import Approximate, Charge, Gaussian
 from ppadmm.accounting.sensitivity import MARGIN
-from ppadmm.algorithms import recipe_named
 from ppadmm.arrays import Array
 from ppadmm.data import Shard, ShardStream
 from ppadmm.ledger import Ledger, MemoryLedger
 from ppadmm.ledger.protocol import Lost, Past, Sent
 from ppadmm.ledger.run import AgentLedger, Part, RunLedger
 from ppadmm.mechanisms import ChargedNoise
-from ppadmm.noise import FINENESS, Key, SecureNoise, SeededNoise, total_variation
+from ppadmm.noise import FINENESS, Key, total_variation
 from ppadmm.runs.evaluation import judge
-from ppadmm.runs.federation import OpenLedgers
+from ppadmm.runs.federation import OpenLedgers, noise_from
 from ppadmm.runs.run import Prepared, Result
 
 
@@ -55,42 +54,42 @@ class SearchLedger:
         return memory
 
 
-def noisy_score(prepared: Prepared, model: Array, till: SearchLedger, k: int) -> float | None:
+def noisy_score(prepared: Prepared, model: Array, search: SearchLedger, k: int) -> float | None:
     """Return the mean of the agents' noisy accuracies on their own records, weighted by n.
 
     None if a crash lost them all: what was paid for and not kept is never drawn again.
     """
-    scene = prepared.scene
-    pooled = recipe_named(prepared.spec.algorithm).pooled
-    scores, weights = [], []
-    for agent, part in enumerate([scene.pooled()] if pooled else scene.parts):
-        if part is None:
-            continue
-        score = agent_score(prepared, model, part, till, (agent, k))
-        if score is not None:
-            scores.append(score)
-            weights.append(part.n)
-    return float(np.average(scores, weights=weights)) if scores else None
+    federation = prepared.federation
+    parts = [federation.pooled()] if prepared.spec.recipe.pooled else federation.parts
+    scored = [
+        (score, part.n)
+        for agent, part in enumerate(parts)
+        if part is not None
+        and (score := agent_score(prepared, model, part, search, (agent, k))) is not None
+    ]
+    if not scored:
+        return None
+    scores, sizes = zip(*scored, strict=True)
+    return float(np.average(scores, weights=sizes))
 
 
 def agent_score(
     prepared: Prepared,
     model: Array,
     part: Shard | ShardStream,
-    till: SearchLedger,
+    search: SearchLedger,
     place: tuple[int, int],
 ) -> float | None:
     """Return one agent's score: as it was kept, or paid for, drawn and kept; None if lost."""
     agent, k = place
-    ledger = till.scoring(k, agent)
+    ledger = search.scoring(k, agent)
     past = ledger.past(0)
     if past is not None:
         return float(past.value[0]) if isinstance(past, Sent) else None
-    seed = prepared.spec.seed
-    source = SecureNoise() if seed is None else SeededNoise((seed,))
-    noise = ChargedNoise((ledger,), source).charge([score_charge(till.ratio)])
-    sigma = np.array([(1.0 + MARGIN) / (part.n * till.ratio)])
-    exact = np.array([[accuracy(part, model, prepared.scene.schema.classes)]])
+    charged = ChargedNoise((ledger,), noise_from(prepared.spec.seed))
+    noise = charged.charge([score_charge(search.ratio)])
+    sigma = np.array([(1.0 + MARGIN) / (part.n * search.ratio)])
+    exact = np.array([[accuracy(part, model, prepared.federation.schema.classes)]])
     score = noise.gaussian(exact, sigma, FINENESS * sigma, Key(agent, k, "score"))[0]
     ledger.record(Sent(score, score, spoke=True))
     return float(score[0])
@@ -134,8 +133,8 @@ class SelectionRecord:
     def keep(self, index: int, score: float, result: Result) -> None:
         """Keep the best; only then may it be shown."""
         (value,) = result.trace.releases[:, 0, 0]
-        front = [index, score]
-        self._ledger.record(Sent(np.array([*front, *value]), np.array([*front, *value]), True))
+        found = np.array([index, score, *value])
+        self._ledger.record(Sent(found, found, spoke=True))
 
 
 class ReplayedLedger(MemoryLedger):

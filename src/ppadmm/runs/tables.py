@@ -7,16 +7,17 @@ from unicodedata import combining
 WIDTH = 100
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return Markdown with the first column to the left and the others to the right."""
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: bool = True) -> str:
+    """Return Markdown with the first column to the left and the others to the `right`, or not."""
     widths = [max(_length(line[k]) for line in (head, *rows)) for k in range(len(head))]
     lines = [head, ["-" * width for width in widths], *rows]
-    return "\n".join("| " + " | ".join(_pad(line, widths)) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(_pad(line, widths, right)) + " |" for line in lines)
 
 
-def _pad(line: Sequence[str], widths: Sequence[int]) -> list[str]:
+def _pad(line: Sequence[str], widths: Sequence[int], right: bool) -> list[str]:
     gaps = [" " * (width - _length(cell)) for cell, width in zip(line, widths, strict=True)]
-    return [line[0] + gaps[0], *(gap + cell for cell, gap in zip(line[1:], gaps[1:], strict=True))]
+    pairs = enumerate(zip(line, gaps, strict=True))
+    return [gap + cell if right and k else cell + gap for k, (cell, gap) in pairs]
 
 
 def _length(cell: str) -> int:

@@ -3,11 +3,10 @@
 import textwrap
 from typing import Any
 
-from ppadmm.algorithms import recipe_named
 from ppadmm.ledger.text import booked_lines
 from ppadmm.runs.run import Result
+from ppadmm.runs.tables import WIDTH, fill
 
-WIDTH = 100
 MOST_NAMED = 12
 UNBROKEN = "\N{NO-BREAK SPACE}"
 
@@ -36,29 +35,22 @@ def summary(result: Result) -> str:
     rows = [*_agent_rows(figures), *_test_rows(figures), *_cost_rows(figures)]
     table = [f"  {name:<14} {value}" for name, value in rows]
     words = [*result.statement.text().splitlines(), *booked_lines(result.entry)]
-    statement = [_wrap(line) for line in words]
-    advice = [_wrap(f"Hint: {hint}") for hint in figures["hints"]]
-    return "\n".join([_wrap(_setting(result, figures)), "", *table, "", *statement, *advice])
+    advice = [f"Hint: {hint}" for hint in figures["hints"]]
+    setting = fill(_setting(result, figures))
+    return "\n".join([setting, "", *table, "", *map(fill, [*words, *advice])])
 
 
 def _setting(result: Result, figures: dict[str, Any]) -> str:
+    spec, count = result.spec, len(figures["classes"])
+    place = f"{spec.agents} agents ({result.setup.graph.name})"
+    if spec.recipe.pooled:
+        place = f"all records of {spec.agents} agents at one place, no network"
+    classes = "" if count == 2 else f"{count} classes ({figures['loss']}), "
     return (
-        f"{figures['algorithm']} on {result.spec.data}: {_place(result)}, "
-        f"{sum(figures['records']):,} training records, "
-        f"{figures['features']} features, {_classes(figures)}{figures['rounds']} rounds, "
+        f"{figures['algorithm']} on {spec.data}: {place}, {sum(figures['records']):,} training "
+        f"records, {figures['features']} features, {classes}{figures['rounds']} rounds, "
         f"η = {figures['eta']:g}"
     )
-
-
-def _place(result: Result) -> str:
-    if recipe_named(result.spec.algorithm).pooled:
-        return f"all records of {result.spec.agents} agents at one place, no network"
-    return f"{result.spec.agents} agents ({result.setup.graph.name})"
-
-
-def _classes(figures: dict[str, Any]) -> str:
-    count = len(figures["classes"])
-    return "" if count == 2 else f"{count} classes ({figures['loss']}), "
 
 
 def _agent_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
@@ -76,6 +68,7 @@ def _agent_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _test_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
     accuracies = [1 - error for error in figures["test_error_per_agent"]]
+    auc = figures["test_auc"]
     return [
         (
             "test accuracy",
@@ -83,16 +76,17 @@ def _test_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
             f"(always the commonest class: {figures['test_majority']:.4f})",
         ),
         ("  per agent", f"{min(accuracies):.4f} to {max(accuracies):.4f}"),
-        ("test AUC", _number(figures["test_auc"])),
+        ("test AUC", "not defined (one class only)" if auc is None else f"{auc:.4f}"),
         ("test log loss", f"{figures['test_log_loss']:.4f}"),
     ]
 
 
 def _cost_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
     work = f"{figures['passes']:.0f} passes over each agent's records, {figures['seconds']:.2f} s"
+    low, high = min(figures["releases"]), max(figures["releases"])
     return [
         ("noise", _noise(max(figures["noise"], key=lambda scales: max(scales.values())))),
-        ("releases", _span(figures["releases"]) + " per agent"),
+        ("releases", (f"{high}" if low == high else f"{low} to {high}") + " per agent"),
         ("work", work),
     ]
 
@@ -101,16 +95,3 @@ def _noise(scales: dict[str, float]) -> str:
     if not any(scales.values()):
         return "none"
     return ", ".join(f"{NOISES.get(name, name)} = {scale:.3g}" for name, scale in scales.items())
-
-
-def _span(counts: list[int]) -> str:
-    low, high = min(counts), max(counts)
-    return f"{high}" if low == high else f"{low} to {high}"
-
-
-def _wrap(line: str) -> str:
-    return textwrap.fill(line, WIDTH, subsequent_indent="  ", break_long_words=False)
-
-
-def _number(value: float | None) -> str:
-    return "not defined (one class only)" if value is None else f"{value:.4f}"

@@ -15,7 +15,7 @@ import numpy as np
 
 from ppadmm.arrays import Array, Rows
 from ppadmm.problem.risk import UNIT_ROUNDOFF, Subproblem
-from ppadmm.solvers.base import Solution, Warm
+from ppadmm.solvers.base import Solution, Warm, certified, stacked
 
 GROWTH = 20.0
 ROUNDING_SHARE = 0.7
@@ -31,20 +31,15 @@ def finish(sub: Subproblem, tolerance: float) -> Solution:
     before, c1 = sub.risk.passes, sub.risk.loss.smoothness
     size = np.sqrt(np.vecdot(sub.linear, sub.linear))
     radius = (sub.risk.loss.lipschitz + size) / sub.mu
-    theta, data, residual = (
-        np.concatenate(parts)
-        for parts in zip(
-            *(_row(sub.restricted(np.array([k])), radius[k], tolerance) for k in range(len(size))),
-            strict=True,
-        )
-    )
+    rows = [sub.restricted(np.array([k])) for k in range(len(size))]
+    found = stacked([_row(row, r, tolerance) for row, r in zip(rows, radius, strict=True)])
     left = sub.mu * radius * 0.5 ** epochs(sub.mu, radius, tolerance)
     bound = left + GROWTH * rounding_within(sub.rounding_terms, c1, sub.mu, radius)
-    return Solution(Warm(theta, data), np.minimum(residual, bound), sub.risk.passes - before)
+    return Solution(found.warm, np.minimum(found.residual, bound), sub.risk.passes - before)
 
 
-def _row(sub: Subproblem, radius: float, tolerance: float) -> tuple[Array, Array, Array]:
-    """Descend one replicate; return θ, ∇f(θ) (1, d) and the residual (1,) that is certified."""
+def _row(sub: Subproblem, radius: float, tolerance: float) -> Solution:
+    """Descend one replicate; whoever calls counts the passes."""
     steepest = float(sub.risk.loss.smoothness + sub.mu[0])
     inner = steps_of_epoch(sub.mu, sub.risk.loss.smoothness)[0]
     theta = np.zeros_like(sub.linear)
@@ -53,17 +48,13 @@ def _row(sub: Subproblem, radius: float, tolerance: float) -> tuple[Array, Array
         for k in range(1, inner + 1):
             data = sub.risk.gradient(ahead)
             gradient = sub.gradient(ahead, data)
-            if (found := _residual(sub, ahead, gradient)) <= tolerance:
-                return ahead, data, found
+            if (found := certified(sub, ahead, gradient)) <= tolerance:
+                return Solution(Warm(ahead, data), found, 0)
             theta = ahead - gradient / steepest
             # t_k = (k+1)/2, so (t_k − 1)/t_{k+1} = (k−1)/(k+2).
             ahead, last = theta + (k - 1) / (k + 2) * (theta - last), theta
     data = sub.risk.gradient(theta)
-    return theta, data, _residual(sub, theta, sub.gradient(theta, data))
-
-
-def _residual(sub: Subproblem, theta: Array, gradient: Array) -> Array:
-    return np.asarray(np.sqrt(np.vecdot(gradient, gradient)) + sub.rounding(theta))
+    return Solution(Warm(theta, data), certified(sub, theta, sub.gradient(theta, data)), 0)
 
 
 def epochs(mu: Array, radius: Array, tolerance: float) -> Rows:

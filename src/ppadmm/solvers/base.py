@@ -11,6 +11,7 @@ any warm start and any early exit is allowed. Giving up is not: that would be an
 (docs/privacy.md, section 5).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -43,23 +44,20 @@ class Warm(HoldsRecords):
 
     def restricted(self, rows: Rows) -> "Warm":
         """Return the start of some of the replicates."""
-        memory = _restricted(self.memory, rows)
-        return Warm(self.point[rows], self.risk_gradient[rows], memory)
+        return Warm(self.point[rows], self.risk_gradient[rows], _restricted(self.memory, rows))
 
     def replaced(self, rows: Rows, other: "Warm") -> "Warm":
         """Return a copy with `other` in place of some of the replicates."""
         point, gradient = self.point.copy(), self.risk_gradient.copy()
         point[rows], gradient[rows] = other.point, other.risk_gradient
-        memory = other.memory if len(rows) == len(point) else _shared(other.memory)
+        memory = other.memory
+        if len(rows) < len(point) and hasattr(memory, "shared"):
+            memory = memory.shared()
         return Warm(point, gradient, memory)
 
 
 def _restricted(memory: Any, rows: Rows) -> Any:
     return memory.restricted(rows) if hasattr(memory, "restricted") else memory
-
-
-def _shared(memory: Any) -> Any:
-    return memory.shared() if hasattr(memory, "shared") else memory
 
 
 @dataclass(frozen=True)
@@ -173,6 +171,20 @@ def descend(
         memory = method.learn(sub, memory, Step(at, new, iteration))
         at = new
     raise SolverError(not_certified(tolerance, float(np.max(norms))))
+
+
+def certified(sub: Subproblem, theta: Array, gradient: Array) -> Array:
+    """‖∇F(θ)‖ + the bound of its rounding error, (R,); `gradient` was evaluated in double."""
+    return np.asarray(np.sqrt(np.vecdot(gradient, gradient)) + sub.rounding(theta))
+
+
+def stacked(parts: Sequence[Solution]) -> Solution:
+    """Return the solutions of several replicates as one, without what their solvers remember."""
+    warms = [part.warm for part in parts]
+    point = np.concatenate([warm.point for warm in warms])
+    warm = Warm(point, np.concatenate([warm.risk_gradient for warm in warms]))
+    residual = np.concatenate([part.residual for part in parts])
+    return Solution(warm, residual, sum(part.passes for part in parts))
 
 
 def rough(tolerance: float) -> float:

@@ -73,9 +73,9 @@ def solve(sub: Subproblem, start: Warm, tolerance: float, alone: Alone) -> Solut
     theta, data = start.point.copy(), start.risk_gradient.copy()
     metrics = _metrics(sub, risks, start)
     passes, double = _advance(sub, risks, theta, data, metrics, tolerance)
-    residual = _residual(sub, theta, data)
+    residual = base.certified(sub, theta, sub.gradient(theta, data))
     for k in np.flatnonzero(~(double & (residual <= tolerance))).tolist():
-        own = Subproblem(risks[k], sub.mu[k : k + 1], sub.linear[k : k + 1])
+        own = row_of(sub, k)
         begin = theta[k : k + 1] if np.isfinite(theta[k]).all() else start.point[k : k + 1]
         found = alone(own, Warm(begin, risks[k].gradient(begin)), tolerance)
         theta[k], data[k], residual[k] = found.point, found.warm.risk_gradient, found.residual[0]
@@ -88,10 +88,9 @@ def _risks(sub: Subproblem) -> Sequence[MarginRisk]:
     return own.risks if isinstance(own, Everyone) else (own,)
 
 
-def _residual(sub: Subproblem, theta: Array, data: Array) -> Array:
-    """‖∇F‖ + the bound of its rounding error, (R,)."""
-    gradient = sub.gradient(theta, data)
-    return np.asarray(np.sqrt(np.vecdot(gradient, gradient)) + sub.rounding(theta))
+def row_of(sub: Subproblem, k: int) -> Subproblem:
+    """Return the problem of row k by itself."""
+    return Subproblem(_risks(sub)[k], sub.mu[k : k + 1], sub.linear[k : k + 1])
 
 
 def _metrics(sub: Subproblem, risks: Sequence[MarginRisk], start: Warm) -> MetricRows:
@@ -101,13 +100,10 @@ def _metrics(sub: Subproblem, risks: Sequence[MarginRisk], start: Warm) -> Metri
         return kept
     made = np.empty((len(risks), *sub.linear.shape[1:], sub.linear.shape[1]))
     for k, risk in enumerate(risks):
+        last = None if kept is None else single.Inverse(float(kept.mu[k]), kept.matrices[k])
         mu, point = float(sub.mu[k]), start.point[k]
-        made[k] = single.metric(risk, _one(kept, k), point, mu, compiled().inverse)
+        made[k] = single.metric(risk, last, point, mu, compiled().inverse)
     return MetricRows(sub.mu, made)
-
-
-def _one(kept: MetricRows | None, k: int) -> single.Inverse | None:
-    return None if kept is None else single.Inverse(float(kept.mu[k]), kept.matrices[k])
 
 
 def _advance(

@@ -6,14 +6,13 @@ is a user's, do anything at all. Then `finish` takes over, whose end is proven.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ppadmm.problem.risk import Subproblem
 from ppadmm.solvers.accelerated import finish
-from ppadmm.solvers.base import Solution, Solver, Warm, cold_start
-from ppadmm.solvers.each import Everyone
+from ppadmm.solvers.base import Solution, Solver, Warm, certified, cold_start, stacked
+from ppadmm.solvers.each import Everyone, row_of
 from ppadmm.solvers.newton import Newton
 from ppadmm.solvers.quasi_newton import LBFGS
 
@@ -46,10 +45,8 @@ class Guarded:
         if isinstance(sub.risk, Everyone):
             return _row_by_row(self, sub, start, tolerance)
         before = sub.risk.passes
-        second = (
-            Newton(careful=True) if sub.linear.shape[1] <= NEWTON_UP_TO else LBFGS(careful=True)
-        )
-        solution = self._tried(second, sub, cold_start(sub), tolerance)
+        second = Newton if sub.linear.shape[1] <= NEWTON_UP_TO else LBFGS
+        solution = self._tried(second(careful=True), sub, cold_start(sub), tolerance)
         if solution is None:
             solution = finish(sub, tolerance)
         return Solution(solution.warm, solution.residual, sub.risk.passes - before)
@@ -72,21 +69,14 @@ def _verified(sub: Subproblem, solution: Solution) -> Solution:
     """Evaluate the gradient once more where a solver ended."""
     point = np.asarray(solution.point, dtype=np.float64)
     data = sub.risk.gradient(point)
-    gradient = sub.gradient(point, data)
-    residual = np.sqrt(np.vecdot(gradient, gradient)) + sub.rounding(point)
+    residual = certified(sub, point, sub.gradient(point, data))
     return Solution(Warm(point, data, solution.warm.memory), residual, solution.passes + 1)
 
 
 def _row_by_row(solver: Guarded, sub: Subproblem, start: Warm, tolerance: float) -> Solution:
     """Solve agents that are rows of one problem one after another."""
-    everyone: Any = sub.risk
     found = []
-    for k, risk in enumerate(everyone.risks):
-        own = slice(k, k + 1)
-        part = Subproblem(risk, sub.mu[own], sub.linear[own])
-        warm = Warm(start.point[own], start.risk_gradient[own])
-        found.append(solver.solve(part, warm, tolerance))
-    point = np.concatenate([each.point for each in found])
-    data = np.concatenate([each.warm.risk_gradient for each in found])
-    residual = np.concatenate([each.residual for each in found])
-    return Solution(Warm(point, data), residual, sum(each.passes for each in found))
+    for k in range(sub.replicates):
+        warm = Warm(start.point[k : k + 1], start.risk_gradient[k : k + 1])
+        found.append(solver.solve(row_of(sub, k), warm, tolerance))
+    return stacked(found)

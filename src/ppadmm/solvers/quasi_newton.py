@@ -10,8 +10,9 @@ curvature is of use in the next.
 - `LBFGS`: the base metric is a multiple of the identity; for wide data.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -20,9 +21,6 @@ from ppadmm.problem.risk import Subproblem
 from ppadmm.records import HoldsRecords, holds_records
 from ppadmm.solvers import each, single
 from ppadmm.solvers.base import Solution, Step, Warm, descend
-
-TINY = 1e-24
-"""A pair whose s·y is smaller is left out: rounding has eaten it."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ class Pair(NamedTuple):
     def of(cls, s: Array, y: Array) -> "Pair":
         """Compute 1/(s·y) where it means something."""
         sy = np.vecdot(s, y)
-        return cls(s, y, 1.0 / np.where(sy > TINY, sy, np.inf))
+        return cls(s, y, 1.0 / np.where(sy > single.TINY, sy, np.inf))
 
     def restricted(self, rows: Rows) -> "Pair":
         """Return the pair of some of the replicates."""
@@ -108,18 +106,16 @@ class Memory(NamedTuple):
         return Memory(self.mu, (*self.pairs, pair)[-limit:], self.metric, self.age)
 
 
-def _first_loop(pairs: tuple[Pair, ...], gradient: Array) -> tuple[Array, list[Array]]:
-    """Nocedal's first loop, newest pair first."""
+def _inverse_times(
+    pairs: tuple[Pair, ...], gradient: Array, base: Callable[[Array], Array]
+) -> Array:
+    """H⁻¹g by Nocedal's two loops; the pairs, newest last, correct what `base` multiplies with."""
     q, weights = gradient, []
     for pair in reversed(pairs):
         a = pair.rho * np.vecdot(pair.s, q)
         q = q - a[:, None] * pair.y
         weights.append(a)
-    return q, weights
-
-
-def _second_loop(pairs: tuple[Pair, ...], r: Array, weights: list[Array]) -> Array:
-    """Nocedal's second loop, oldest pair first; returns H⁻¹g."""
+    r = base(q)
     for pair, a in zip(pairs, reversed(weights), strict=True):
         r = r + (a - pair.rho * np.vecdot(pair.y, r))[:, None] * pair.s
     return r
@@ -154,8 +150,7 @@ class LBFGS:
             last = memory.pairs[-1]
             measured = 1.0 / np.maximum(last.rho * np.vecdot(last.y, last.y), 1e-300)
             scale = np.where(last.rho > 0.0, measured, scale)
-        q, weights = _first_loop(memory.pairs, gradient)
-        return -_second_loop(memory.pairs, scale[:, None] * q, weights)
+        return -_inverse_times(memory.pairs, gradient, lambda q: scale[:, None] * q)
 
     def learn(self, sub: Subproblem, memory: Memory, step: Step) -> Memory:
         """Append the step's pair."""
@@ -203,10 +198,8 @@ class FixedMetric:
 
     def direction(self, sub: Subproblem, theta: Array, gradient: Array, memory: Memory) -> Array:
         """−H⁻¹g, started from the metric."""
-        if memory.metric is None:
-            raise TypeError("FixedMetric.direction needs a prepared memory.")
-        q, weights = _first_loop(memory.pairs, gradient)
-        return -_second_loop(memory.pairs, memory.metric.solve(sub.mu, q), weights)
+        metric = cast(Metric, memory.metric)  # prepared
+        return -_inverse_times(memory.pairs, gradient, lambda q: metric.solve(sub.mu, q))
 
     def learn(self, sub: Subproblem, memory: Memory, step: Step) -> Memory:
         """Append the step's pair, or refresh the metric when it is due."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ppadmm.arrays import Array, Rows
+from ppadmm.arrays import Array
 from ppadmm.errors import SolverError
 from ppadmm.problem.risk import Risk, Subproblem
 from ppadmm.records import HoldsRecords, holds_records
@@ -43,10 +43,6 @@ class Inverse(NamedTuple):
 
     mu: float
     matrix: Array
-
-    def restricted(self, rows: Rows) -> "Inverse":
-        """Return the memory of the one replicate."""
-        return self
 
     def shared(self) -> None:
         """Other replicates may use nothing of it."""
@@ -91,10 +87,6 @@ class Task(HoldsRecords):
         """∇F(θ), (d,)."""
         return np.asarray(at.data + self.mu * at.theta + self.linear)
 
-    def rounding(self, theta: Array) -> float:
-        """Bound the rounding error of ∇F(θ)."""
-        return self.fixed + self.growing * _norm(theta)
-
     def rough(self, theta: Array) -> float:
         """Above this norm a gradient in single precision is of use."""
         blur = base.SINGLE_BLUR * self.risk.loss.smoothness
@@ -104,7 +96,7 @@ class Task(HoldsRecords):
         """Bound ‖∇F(θ)‖, rounding included; no bound without an evaluation in double precision."""
         if not at.double:
             return inf
-        return _norm(self.gradient(at)) + self.rounding(at.theta)
+        return _norm(self.gradient(at)) + (self.fixed + self.growing * _norm(at.theta))
 
 
 def supports(sub: Subproblem, memory: Any) -> bool:

@@ -6,6 +6,7 @@ picklable value, so a cell gives the same numbers in any process and in any orde
 
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
@@ -136,17 +137,16 @@ def run_cell(cell: Cell) -> tuple[CellResult, ...]:
     holder = Partition.parse(cell.partition).column
     data = _dataset(cell.data, cell.label, cell.data_dir, holder, cell.data_digest)
     loss = loss_for(cell.loss, data.schema.classes, cell.multiclass)
-    scene = build_federation(
+    federation = build_federation(
         data, cell.agents, cell.graph, loss, cell.split, partition=cell.partition
     )
-    if cell.recipe.noiseless:
-        return tuple(_batch(cell, scene, [(None, _chosen(cell, scene, 1.0))], cell.seeds[:1]))
-    by_rounds: dict[int | None, list[Budgeted]] = {}
-    for epsilon in cell.epsilons:
-        method = _chosen(cell, scene, epsilon)
-        by_rounds.setdefault(method.rounds, []).append((epsilon, method))
-    batches = by_rounds.values()
-    return tuple(outcome for b in batches for outcome in _batch(cell, scene, b, cell.seeds))
+    noiseless, by_rounds = cell.recipe.noiseless, defaultdict[int | None, list[Budgeted]](list)
+    for epsilon in (None,) if noiseless else cell.epsilons:
+        budgets = [Budget(epsilon or 1.0, cell.delta)] * federation.graph.size
+        method = federation.chosen(cell, budgets)
+        by_rounds[method.rounds].append((epsilon, method))
+    batches, seeds = by_rounds.values(), cell.seeds[:1] if noiseless else cell.seeds
+    return tuple(outcome for b in batches for outcome in _batch(cell, federation, b, seeds))
 
 
 @lru_cache(maxsize=3)
@@ -161,22 +161,18 @@ def _dataset(
     return data
 
 
-def _chosen(cell: Cell, scene: Federation, epsilon: float) -> MethodSpec:
-    return scene.chosen(cell, [Budget(epsilon, cell.delta)] * scene.graph.size)
-
-
 def _batch(
-    cell: Cell, scene: Federation, methods: list[Budgeted], seeds: Sequence[int]
+    cell: Cell, federation: Federation, methods: list[Budgeted], seeds: Sequence[int]
 ) -> Iterator[CellResult]:
     """Run all (ε, seed) columns at once, then cut the results by ε."""
-    sites = scene.sites(cell.algorithm)
+    sites = federation.sites(cell.algorithm)
     noise = SeededNoise(tuple(seed for _ in methods for seed in seeds))
     settings = _settings(cell, methods, len(seeds))
     agents = make_agents(cell.algorithm, sites, [settings] * len(sites), noise)
     trace = local.run(agents)
     model = trace.model()
-    errors = judge(scene.held_out, model, scene.schema.classes, areas=False).error
-    losses = _train_losses(scene, model)
+    errors = judge(federation.held_out, model, federation.schema.classes, areas=False).error
+    losses = _train_losses(federation, model)
     curve = _average_losses(sites, trace) if cell.curve else np.zeros((len(model), 0))
     for k, (epsilon, _) in enumerate(methods):
         part = slice(k * len(seeds), (k + 1) * len(seeds))
@@ -200,10 +196,10 @@ def _settings(cell: Cell, methods: list[Budgeted], seeds: int) -> Settings:
     return settings_of([method for _, method in columns], budgets, share=cell.share)
 
 
-def _train_losses(scene: Federation, model: Array) -> Array:
+def _train_losses(federation: Federation, model: Array) -> Array:
     """Mean loss of a model over all training records; (R, d) → (R,)."""
-    values = [risk_over(part, scene.loss).value(model) for part in scene.shards]
-    return np.asarray(np.average(values, axis=0, weights=[part.n for part in scene.shards]))
+    values = [risk_over(part, federation.loss).value(model) for part in federation.shards]
+    return np.asarray(np.average(values, axis=0, weights=[part.n for part in federation.shards]))
 
 
 def _average_losses(sites: Sequence[Site], trace: local.Trace) -> Array:

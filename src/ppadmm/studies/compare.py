@@ -22,6 +22,8 @@ from ppadmm.studies.sweep import Progress, Runner, sweep
 
 SIMULATION = "a comparison is a simulation with known seeds"
 """Why no comparison is private."""
+OWN = ("algorithms", "splits")
+"""What a grid has and a cell does not."""
 
 
 @dataclass(frozen=True)
@@ -84,22 +86,10 @@ class Grid(MethodSpec):
         return {name: self._cells(name, digest) for name in self.algorithms}
 
     def _cells(self, algorithm: str, digest: str) -> list[Cell]:
+        shared = {name: value for name, value in vars(self).items() if name not in OWN}
+        own = {"algorithm": algorithm, "data_digest": digest}
         return [
-            check(
-                Cell(
-                    data=self.data,
-                    data_digest=digest,
-                    split=split,
-                    seeds=seeds,
-                    epsilons=self.epsilons,
-                    agents=self.agents,
-                    graph=self.graph,
-                    partition=self.partition,
-                    label=self.label,
-                    data_dir=self.data_dir,
-                    **{**vars(self.method), "algorithm": algorithm},
-                )
-            )
+            check(Cell(**{**shared, **own, "split": split, "seeds": seeds}))
             for split, seeds in deal_seeds(self.seeds, self.splits)
         ]
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ppadmm.runs.tables import table
 from ppadmm.studies.compare import ComparisonRow
 
 HEAD = ("algorithm", "ε", "test error", "train loss", "messages", "rounds", "η", "proven ε")
@@ -9,10 +10,7 @@ HEAD = ("algorithm", "ε", "test error", "train loss", "messages", "rounds", "η
 
 def comparison(rows: Sequence[ComparisonRow]) -> str:
     """Return one line per algorithm and ε: mean ± standard deviation over seeds."""
-    cells = [HEAD, *(_cells(row) for row in rows)]
-    widths = [max(len(line[k]) for line in cells) for k in range(len(HEAD))]
-    lines = [_line(line, widths) for line in cells]
-    return "\n".join([lines[0], _line(["-" * width for width in widths], widths), *lines[1:]])
+    return table(HEAD, [_cells(row) for row in rows], right=False)
 
 
 def _cells(row: ComparisonRow) -> tuple[str, ...]:
@@ -27,7 +25,3 @@ def _cells(row: ComparisonRow) -> tuple[str, ...]:
         f"{row.eta:.2g}",
         "none" if row.epsilon_proven is None else f"{row.epsilon_proven:.3g}",
     )
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "| " + " | ".join(c.ljust(w) for c, w in zip(cells, widths, strict=True)) + " |"

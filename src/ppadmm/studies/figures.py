@@ -75,7 +75,11 @@ class FigureSetting:
         """Load a data set, once, to pin it; one that cannot be had is absent, with the reason."""
         if name not in self._seen:
             label = self.label if name == self.data else None
-            self._seen[name] = _source(name, label, self.data_dir)
+            try:
+                found = load(name, label=label, data_dir=self.data_dir)
+                self._seen[name] = FigureSource(name, fingerprint(found), label)
+            except DataError as error:
+                self._seen[name] = FigureSource(name, absent=str(error))
         return self._seen[name]
 
     @property
@@ -87,14 +91,6 @@ class FigureSetting:
         return found
 
 
-def _source(name: str, label: str | None, data_dir: str | None) -> FigureSource:
-    try:
-        found = load(name, label=label, data_dir=data_dir)
-    except DataError as error:
-        return FigureSource(name, absent=str(error))
-    return FigureSource(name, fingerprint(found), label)
-
-
 @dataclass(frozen=True)
 class Block:
     """The cells of one algorithm in one setting, one cell per split.
@@ -102,9 +98,6 @@ class Block:
     `x` is the value of what the figure varies, and every ε a line; None where it varies ε.
     """
 
-    calibration: str
-    data: str
-    algorithm: str
     x: float | None
     cells: tuple[Cell, ...]
 
@@ -180,26 +173,27 @@ def points(drawn: Figure, sweep: Sweep) -> list[CurvePoint]:
     return [
         point
         for block in drawn.blocks
-        for epsilon in _epsilons(drawn, block)
-        for point in _points(
-            block, names[block.calibration, block.data], sweep.outcomes(block.cells, epsilon)
-        )
+        for epsilon in _epsilons(drawn, block.cells[0])
+        for point in _points(block, names, sweep.outcomes(block.cells, epsilon))
     ]
 
 
-def _epsilons(drawn: Figure, block: Block) -> Sequence[float | None]:
-    if recipe_named(block.algorithm).noiseless:
+def _epsilons(drawn: Figure, cell: Cell) -> Sequence[float | None]:
+    if cell.recipe.noiseless:
         return (None,)
-    return SHOWN if drawn.number == 6 else block.cells[0].epsilons
+    return SHOWN if drawn.number == 6 else cell.epsilons
 
 
-def _points(block: Block, x_name: str, outcomes: Sequence[CellResult]) -> Iterator[CurvePoint]:
-    epsilon = outcomes[0].epsilon
+def _points(
+    block: Block, names: dict[tuple[str, str], str], outcomes: Sequence[CellResult]
+) -> Iterator[CurvePoint]:
+    epsilon, cell = outcomes[0].epsilon, block.cells[0]
+    x_name = names[cell.calibration, cell.data]
     common: dict[str, Any] = {
-        "calibration": block.calibration,
-        "data": block.data,
-        "algorithm": block.algorithm,
-        "series": block.algorithm if block.x is None else f"ε = {epsilon:g}",
+        "calibration": cell.calibration,
+        "data": cell.data,
+        "algorithm": cell.algorithm,
+        "series": cell.algorithm if block.x is None else f"ε = {epsilon:g}",
         "x_name": x_name,
         "epsilon": epsilon,
         "epsilon_proven": worst_proven(outcomes),
@@ -207,18 +201,20 @@ def _points(block: Block, x_name: str, outcomes: Sequence[CellResult]) -> Iterat
         "eta": float(np.median([outcome.eta for outcome in outcomes])),
     }
     x = epsilon if block.x is None else block.x
-    losses = np.array([value for outcome in outcomes for value in outcome.train_loss])
+    losses = _every(outcomes, "train_loss")
     if x_name == "round":
-        curve = held([row for outcome in outcomes for row in outcome.curve])
+        curve = held(_every(outcomes, "curve"))
         for t, values in enumerate(curve.T):
             yield _point(common, LOSS, t + 1.0, values)
         yield _point(common, FINAL, float(curve.shape[1]), losses)
         return
-    errors = np.array([value for outcome in outcomes for value in outcome.test_error])
-    messages = np.array([value for outcome in outcomes for value in outcome.messages])
-    yield _point(common, ERROR, x, errors)
+    yield _point(common, ERROR, x, _every(outcomes, "test_error"))
     yield _point(common, FINAL, x, losses)
-    yield _point(common, MESSAGES, x, messages)
+    yield _point(common, MESSAGES, x, _every(outcomes, "messages"))
+
+
+def _every(outcomes: Sequence[CellResult], name: str) -> list[Any]:
+    return [value for outcome in outcomes for value in getattr(outcome, name)]
 
 
 def held(curves: Sequence[Sequence[float]]) -> Array:
@@ -230,7 +226,9 @@ def held(curves: Sequence[Sequence[float]]) -> Array:
     return np.array([[*curve, *[curve[-1]] * (longest - len(curve))] for curve in curves])
 
 
-def _point(common: dict[str, Any], measure: str, x: float | None, values: Array) -> CurvePoint:
+def _point(
+    common: dict[str, Any], measure: str, x: float | None, values: Array | list[float]
+) -> CurvePoint:
     mean, std = float(np.mean(values)), float(np.std(values))
     return CurvePoint(**common, measure=measure, x=x, mean=mean, std=std, replicates=len(values))
 
@@ -241,20 +239,20 @@ def _block(
     algorithm: str,
     calibration: str,
     x: float | None = None,
-    epsilons: tuple[float, ...] = LINES,
+    epsilons: tuple[float, ...] | None = None,
     **changes: Any,
 ) -> Block:
     """Return one block: the paper's T, η and β, or our defaults, with `changes`."""
     paper = {name: PAPER[name] for name in ("rounds", "eta", "beta")}
     values = {**(paper if calibration == "paper" else {}), **changes}
-    cells = [
+    cells = tuple(
         Cell(
             data=origin.name,
             data_digest=origin.digest,
             split=split,
             seeds=seeds,
             algorithm=algorithm,
-            epsilons=epsilons,
+            epsilons=epsilons or LINES,
             delta=PAPER["delta"],
             calibration=calibration,
             label=origin.label,
@@ -262,108 +260,94 @@ def _block(
             **values,
         )
         for split, seeds in deal_seeds(setting.seeds, setting.splits)
+    )
+    return Block(x, cells)
+
+
+def _row(
+    origin: FigureSource, measure: str, names: tuple[str, str] = ("ε", "ε")
+) -> tuple[Panel, ...]:
+    """Return the panels of both calibrations, in which x has these names."""
+    pairs = zip(CALIBRATIONS, names, strict=True)
+    return tuple(Panel(c, origin.name, measure, x, absent=origin.absent) for c, x in pairs)
+
+
+Changes = dict[float, dict[str, Any]]
+"""What each value of x changes in a cell."""
+
+
+def _varied(
+    setting: FigureSetting, algorithm: str, names: tuple[str, str], *changes: Changes, **words: Any
+) -> Figure:
+    """Return a figure over values of a setting, which has a name in the paper and one here."""
+    origin = setting.main
+    measures = (ERROR, MESSAGES) if recipe_named(algorithm).tests else (ERROR,)
+    blocks = [
+        _block(setting, origin, algorithm, calibration, x, **own)
+        for calibration, values in zip(CALIBRATIONS, changes, strict=True)
+        for x, own in values.items()
     ]
-    return Block(calibration, origin.name, algorithm, x, tuple(cells))
+    panels = tuple(_row(origin, measure, names) for measure in measures)
+    return Figure(panels=panels, blocks=tuple(blocks), **words)
 
 
-def _row(data: str, measure: str, paper: str, proven: str) -> tuple[Panel, ...]:
-    return (Panel("paper", data, measure, paper), Panel("proven", data, measure, proven))
+def _speaking(name: str, values: Sequence[float], **fixed: Any) -> Changes:
+    return {x: {"speaking": Speaking(**{name: x, **fixed})} for x in values}
 
 
 def _splits(setting: FigureSetting) -> Figure:
-    origin = setting.main
-    blocks = [
-        _block(setting, origin, "pp", calibration, share, share=share)
-        for calibration in CALIBRATIONS
-        for share in SHARES
-    ]
-    return Figure(
+    shares = {share: {"share": share} for share in SHARES}
+    return _varied(
+        setting, "pp", ("splits", "splits"), shares, shares,
         number=1,
         title="PP-ADMM: how the budget is split",
         caption="splits is the share of the budget that goes to the noise on the solution; the "
         "rest goes to the noise in the local problem.",
-        panels=(_row(origin.name, ERROR, "splits", "splits"),),
-        blocks=tuple(blocks),
-    )
+    )  # fmt: skip
 
 
 def _tolerance(setting: FigureSetting) -> Figure:
-    origin = setting.main
-    blocks = [
-        _block(setting, origin, "pp", calibration, beta, beta=beta)
-        for calibration in CALIBRATIONS
-        for beta in BETAS
-    ]
-    return Figure(
+    betas = {beta: {"beta": beta} for beta in BETAS}
+    return _varied(
+        setting, "pp", ("β", "β"), betas, betas,
         number=2,
         title="PP-ADMM: how exactly local problems are solved",
         caption="β is the gradient norm at which a local solve may stop; the noise on the "
         "solution is proportional to it.",
-        panels=(_row(origin.name, ERROR, "β", "β"),),
-        blocks=tuple(blocks),
-    )
+    )  # fmt: skip
 
 
 def _clip(setting: FigureSetting) -> Figure:
-    origin = setting.main
-
-    def block(calibration: str, clip: float) -> Block:
-        statistic = "gradient" if calibration == "paper" else "loss"
-        speaking = Speaking(statistic=statistic, clip=clip)
-        return _block(setting, origin, "ipp", calibration, clip, speaking=speaking)
-
-    return Figure(
+    paper, ours = (_speaking("clip", CLIPS, statistic=name) for name in ("gradient", "loss"))
+    return _varied(
+        setting, "ipp", ("C_loss", "C_loss"), paper, ours,
         number=3,
         title="IPP-ADMM: where losses are clipped in the test",
         caption="C_loss clips each record's loss in the test of whether to speak. Our default "
         "test looks at a gradient and clips nothing, so the proven panel uses the loss "
         "statistic, which has a C_loss.",
-        panels=(
-            _row(origin.name, ERROR, "C_loss", "C_loss"),
-            _row(origin.name, MESSAGES, "C_loss", "C_loss"),
-        ),
-        blocks=tuple(block(calibration, clip) for calibration in CALIBRATIONS for clip in CLIPS),
-    )
+    )  # fmt: skip
 
 
 def _threshold(setting: FigureSetting) -> Figure:
-    origin = setting.main
-    by_alpha = [
-        _block(setting, origin, "ipp", "paper", alpha, speaking=Speaking(alpha=alpha))
-        for alpha in ALPHAS
-    ]
-    by_level = [
-        _block(setting, origin, "ipp", "proven", level, speaking=Speaking(level=level))
-        for level in LEVELS
-    ]
-    return Figure(
+    paper, ours = _speaking("alpha", ALPHAS), _speaking("level", LEVELS)
+    return _varied(
+        setting, "ipp", ("α", "level"), paper, ours,
         number=4,
         title="IPP-ADMM: the threshold of the test",
         caption="α is the decrease of the clipped loss from which an agent speaks. Its "
         "counterpart in our default test is the level: the gradient norm from which an agent "
         "speaks, in units of σ₁√d, what noise alone does to it.",
-        panels=(
-            _row(origin.name, ERROR, "α", "level"),
-            _row(origin.name, MESSAGES, "α", "level"),
-        ),
-        blocks=(*by_alpha, *by_level),
-    )
+    )  # fmt: skip
 
 
-def _all_algorithms(setting: FigureSetting, origin: FigureSource, curve: bool) -> list[Block]:
-    return [
-        _block(
-            setting,
-            origin,
-            algorithm,
-            calibration,
-            epsilons=BUDGETS,
-            curve=curve,
-            speaking=HALF_THE_ROUNDS,
-        )
+def _all_algorithms(setting: FigureSetting, origin: FigureSource, curve: bool) -> tuple[Block, ...]:
+    changes: dict[str, Any] = {"epsilons": BUDGETS, "curve": curve, "speaking": HALF_THE_ROUNDS}
+    return tuple(
+        _block(setting, origin, algorithm, calibration, **changes)
         for calibration in CALIBRATIONS
         for algorithm in ALGORITHMS
-    ]
+    )
 
 
 SETTINGS = (
@@ -379,18 +363,14 @@ def _budget(setting: FigureSetting) -> Figure:
         number=5,
         title=f"Test error against ε, {spelt(origin.name)}",
         caption=SETTINGS,
-        panels=(_row(origin.name, ERROR, "ε", "ε"),),
-        blocks=tuple(_all_algorithms(setting, origin, curve=True)),
+        panels=(_row(origin, ERROR),),
+        blocks=_all_algorithms(setting, origin, curve=True),
     )
 
 
 def _convergence(setting: FigureSetting) -> Figure:
     """Draw the same cells as figure 5, so that they run once."""
     origin = setting.main
-    panels = [
-        tuple(Panel(calibration, origin.name, LOSS, "round", epsilon) for epsilon in SHOWN)
-        for calibration in CALIBRATIONS
-    ]
     return Figure(
         number=6,
         title=f"Convergence, {spelt(origin.name)}",
@@ -398,8 +378,11 @@ def _convergence(setting: FigureSetting) -> Figure:
         "records; a run that is over holds its last value. The star at the end of a line is the "
         "model that is delivered, averaged over agents and the last half of the releases, on all "
         "records. " + SETTINGS,
-        panels=tuple(panels),
-        blocks=tuple(_all_algorithms(setting, origin, curve=True)),
+        panels=tuple(
+            tuple(Panel(calibration, origin.name, LOSS, "round", epsilon) for epsilon in SHOWN)
+            for calibration in CALIBRATIONS
+        ),
+        blocks=_all_algorithms(setting, origin, curve=True),
     )
 
 
@@ -407,16 +390,12 @@ def _other_data(setting: FigureSetting) -> Figure:
     origins = [setting.source(name) for name in ("brazil", "us")]
     if all(origin.absent for origin in origins):
         raise DataError(origins[0].absent)
-    panels = [
-        tuple(Panel(c, origin.name, ERROR, "ε", absent=origin.absent) for c in CALIBRATIONS)
-        for origin in origins
-    ]
     present = [origin for origin in origins if not origin.absent]
     return Figure(
         number=7,
         title="Test error against ε, Brazil and US",
         caption=SETTINGS,
-        panels=tuple(panels),
+        panels=tuple(_row(origin, ERROR) for origin in origins),
         blocks=tuple(b for origin in present for b in _all_algorithms(setting, origin, False)),
         absent=tuple(f"{spelt(o.name)}: {o.absent}" for o in origins if o.absent),
     )
@@ -427,12 +406,6 @@ def spelt(data: str) -> str:
     return "US" if data == "us" else data.capitalize() if data in NAMES else Path(data).name
 
 
-MAKERS: dict[int, Callable[[FigureSetting], Figure]] = {
-    1: _splits,
-    2: _tolerance,
-    3: _clip,
-    4: _threshold,
-    5: _budget,
-    6: _convergence,
-    7: _other_data,
-}
+MAKERS: dict[int, Callable[[FigureSetting], Figure]] = dict(
+    enumerate((_splits, _tolerance, _clip, _threshold, _budget, _convergence, _other_data), 1)
+)

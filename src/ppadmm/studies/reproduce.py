@@ -1,13 +1,16 @@
 """The paper's figures, made: cells run, points counted, plots and tables written."""
 
+import csv
+import io
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from ppadmm.errors import InputError
-from ppadmm.studies.figure_files import write_figure
+from ppadmm.files import write_whole
 from ppadmm.studies.figures import (
     MAKERS,
     SIMULATION,
@@ -17,7 +20,7 @@ from ppadmm.studies.figures import (
     figure,
     points,
 )
-from ppadmm.studies.plots import caption_of, require_matplotlib
+from ppadmm.studies.plots import caption_of, draw, require_matplotlib
 from ppadmm.studies.sweep import Progress, Runner, Sweep, sweep
 
 JOBS = 2
@@ -69,20 +72,6 @@ def reproduce(
     cells = [cell for drawn in planned for cell in drawn.cells]
     cells.sort(key=lambda cell: cell.split)
     done = sweep(cells, out / "cells", jobs or JOBS, progress, runner)
-    result = _result(planned, done, setting, out)
-    result["seconds"] = round(time.perf_counter() - started, 1)
-    result["cpu_seconds"] = round(_cpu_seconds(), 1) if runner is None else None
-    return result
-
-
-def _result(
-    planned: Sequence[Figure], done: Sweep, setting: FigureSetting, out: Path
-) -> dict[str, Any]:
-    entries = []
-    for drawn in planned:
-        marks = points(drawn, done)
-        paths = write_figure(drawn, marks, out)
-        entries.append(_entry(drawn, marks, paths))
     return {
         "private": False,
         "not_private_because": [SIMULATION],
@@ -90,19 +79,42 @@ def _result(
         "seeds": setting.seeds,
         "splits": min(setting.seeds, setting.splits),
         "cells": {"ran": done.ran, "found": len(done.results) - done.ran},
-        "figures": entries,
+        "figures": [_entry(drawn, done, out) for drawn in planned],
+        "seconds": round(time.perf_counter() - started, 1),
+        "cpu_seconds": round(_cpu_seconds(), 1) if runner is None else None,
     }
 
 
-def _entry(drawn: Figure, marks: Sequence[CurvePoint], paths: Sequence[Path]) -> dict[str, Any]:
+def _entry(drawn: Figure, done: Sweep, out: Path) -> dict[str, Any]:
+    marks = points(drawn, done)
     return {
         "figure": drawn.number,
         "title": drawn.title,
         "caption": caption_of(drawn, marks),
         "absent": list(drawn.absent),
-        "files": [str(path) for path in paths],
+        "files": [str(path) for path in write_figure(drawn, marks, out)],
         "points": [mark.to_dict() for mark in marks],
     }
+
+
+def write_figure(drawn: Figure, marks: Sequence[CurvePoint], folder: Path) -> list[Path]:
+    """Write figure-N.csv, .png and .pdf into the folder and return their paths."""
+    stem = folder / f"figure-{drawn.number}"
+    contents = {"csv": _table(marks).encode(), **draw(drawn, marks)}
+    paths = [stem.with_suffix(f".{kind}") for kind in contents]
+    for path, content in zip(paths, contents.values(), strict=True):
+        write_whole(path, content)
+    return paths
+
+
+def _table(marks: Sequence[CurvePoint]) -> str:
+    """Return one line per mark, numbers in full; an empty cell is "none"."""
+    stream = io.StringIO()
+    names = [field.name for field in fields(CurvePoint)]
+    writer = csv.DictWriter(stream, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(mark.to_dict() for mark in marks)
+    return stream.getvalue()
 
 
 def _cpu_seconds() -> float:

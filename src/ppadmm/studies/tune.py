@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from ppadmm import checks
-from ppadmm.accounting import Charge, RepeatAndSelect, Tally, accountant
+from ppadmm.accounting import Charge, RepeatAndSelect, Tally
 from ppadmm.accounting.calibration import largest_private
 from ppadmm.accounting.gaussian import gdp_ratio
 from ppadmm.algorithms import recipe_named
@@ -41,6 +41,7 @@ from ppadmm.algorithms.base import Algorithm, Reserved
 from ppadmm.algorithms.method import strictest
 from ppadmm.errors import BudgetError, InfeasibleError, InputError, SolverError
 from ppadmm.ledger.run import RunLedger
+from ppadmm.ledger.state import reserved_by, tally_of
 from ppadmm.records import HoldsRecords
 from ppadmm.runs.facts import tuned_facts
 from ppadmm.runs.federation import Reservations
@@ -55,6 +56,7 @@ from ppadmm.runs.scoring import (
     score_charge,
 )
 from ppadmm.runs.specification import RunSpec, Search
+from ppadmm.statements.claims import worst
 from ppadmm.statements.facts import statement_of
 
 FORMAT = 1
@@ -176,7 +178,7 @@ def tune(
         file = None if booking is None else str(booking.ledger)
         return replace(found, result=replace(found.result.booked(entry), ledger_file=file))
     finally:
-        prepared.scene.close()
+        prepared.federation.close()
 
 
 def _grid(
@@ -217,14 +219,11 @@ def _rules(prepared: Prepared) -> list[Algorithm[Any]]:
     spec, settings = prepared.spec, prepared.settings
     build = recipe_named(spec.algorithm).build
     own = replace(settings, budgets=(strictest(spec.budgets),))
-    return [build(site, own) for site in prepared.scene.sites(spec.algorithm)]
+    return [build(site, own) for site in prepared.federation.sites(spec.algorithm)]
 
 
 def _tally(reserved: Iterable[tuple[Charge, int]]) -> Tally:
-    total = Tally()
-    for charge, times in reserved:
-        total = total.plus(charge, times) if times else total
-    return total
+    return tally_of(reserved_by(reserved))
 
 
 def _budget_of_a_run(plan: _Plan, spec: RunSpec) -> float:
@@ -236,7 +235,7 @@ def _budget_of_a_run(plan: _Plan, spec: RunSpec) -> float:
     @lru_cache(maxsize=256)
     def spent(epsilon: float) -> float:
         with suppress(InfeasibleError, SolverError):
-            return _cost(plan, epsilon)
+            return worst(plan.spent(epsilon), spec.delta).epsilon
         return 0.0
 
     guess = spec.epsilon / math.sqrt(len(plan.grid) if plan.how == "split" else 9.0)
@@ -258,11 +257,6 @@ def _refuse_infeasible(plan: _Plan, share: float) -> None:
             ) from None
 
 
-def _cost(plan: _Plan, epsilon: float) -> float:
-    bounds = [accountant.epsilon(t, plan.prepared.spec.delta) for t in plan.spent(epsilon)]
-    return max(bound.epsilon for bound in bounds)
-
-
 # -- split: every run and every score in one budget -------------------------------------------
 
 
@@ -274,19 +268,20 @@ def _split(
 ) -> Tuned:
     runs = plan.runs(search.each)
     first = accumulate((_rules(each)[0].rounds + 1 for each in runs), initial=0)
-    till = SearchLedger(plan.ratio, tuple(first), _whole(plan, search, booked))
+    books = SearchLedger(plan.ratio, tuple(first), _whole(plan, search, booked))
     results, tried = [], []
     for k, (prepared, setting) in enumerate(zip(runs, plan.grid, strict=True)):
         own = _reseeded(prepared, k)
-        result = run(own, book=till.book(k))
+        result = run(own, book=books.book(k))
         results.append(result)
-        tried.append(Candidate(*setting, noisy_score(own, result.model, till, k)))
+        tried.append(Candidate(*setting, noisy_score(own, result.model, books, k)))
         if on_run is not None:
             on_run(k + 1, len(runs))
-    best = max(range(len(runs)), key=lambda k: _rank(tried[k]))
+    scores = [-math.inf if one.score is None else one.score for one in tried]
+    best = scores.index(max(scores))
     made = np.sum([result.statement.releases for result in results], axis=0) + len(runs)
     chosen = _covered(plan, search, results[best], tuple(made.tolist()))
-    return Tuned("split", search.each, tuple(tried), _spent(chosen, _paid(till, results)))
+    return Tuned("split", search.each, tuple(tried), _spent(chosen, _paid(books, results)))
 
 
 def _spent(result: Result, paid: Sequence[Tally]) -> Result:
@@ -296,17 +291,14 @@ def _spent(result: Result, paid: Sequence[Tally]) -> Result:
     return replace(result, facts=replace(result.facts, agents=agents))
 
 
-def _paid(till: SearchLedger, results: Sequence[Result]) -> list[Tally]:
+def _paid(books: SearchLedger, results: Sequence[Result]) -> list[Tally]:
     """Return what each agent booked in all runs and for all scores."""
     agents = range(len(results[0].spent))
-    if till.ledger is not None:
-        return [till.ledger.agent(i).spent for i in agents]
-    score = score_charge(till.ratio)
-    return [_sum([r.spent[i].plus(score) for r in results if r.spent[i].counts]) for i in agents]
-
-
-def _sum(tallies: Sequence[Tally]) -> Tally:
-    return _tally([(Charge((event,)), k) for tally in tallies for event, k in tally.counts])
+    if books.ledger is not None:
+        return [books.ledger.agent(i).spent for i in agents]
+    score = score_charge(books.ratio)
+    own = [[r.spent[i].plus(score) for r in results if r.spent[i].counts] for i in agents]
+    return [_tally((Charge((e,)), k) for t in tallies for e, k in t.counts) for tallies in own]
 
 
 def _whole(plan: _Plan, search: Search, booked: LedgerSession | None) -> RunLedger | None:
@@ -317,10 +309,6 @@ def _whole(plan: _Plan, search: Search, booked: LedgerSession | None) -> RunLedg
     for ledger, (_, most) in zip(booked.book(asked), asked, strict=True):
         ledger.reserve(most)
     return booked.run
-
-
-def _rank(one: Candidate) -> float:
-    return -math.inf if one.score is None else one.score
 
 
 def _reseeded(prepared: Prepared, k: int) -> Prepared:
@@ -364,11 +352,11 @@ def _repeat(plan: _Plan, search: Search, booked: LedgerSession | None) -> Tuned:
 
 def _best(plan: _Plan, runs: list[Prepared]) -> tuple[int, float, Result]:
     """Make the runs and return the best; of the others nothing leaves this function."""
-    till, best = SearchLedger(plan.ratio), None
+    books, best = SearchLedger(plan.ratio), None
     for k, index in enumerate(_draws(plan.prepared.spec, len(runs), plan.mean)):
         own = _reseeded(runs[index], k)
         result = run(own)
-        score = noisy_score(own, result.model, till, k)
+        score = noisy_score(own, result.model, books, k)
         if score is not None and (best is None or score > best[1]):
             best = (index, score, result)
     if best is None:
@@ -393,6 +381,6 @@ def _covered(plan: _Plan, search: Search, result: Result, made: tuple[int, ...])
 
     `made` counts the releases and scores of all runs; with `repeat` that number stays hidden.
     """
-    reserved, schema = plan.spent(search.each), plan.prepared.scene.schema
+    reserved, schema = plan.spent(search.each), plan.prepared.federation.schema
     facts = tuned_facts(result.facts, search, schema, reserved, made)
     return replace(result, facts=facts, statement=statement_of(facts), search=search)

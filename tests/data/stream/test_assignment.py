@@ -86,3 +86,8 @@ def test_a_dealer_hands_out_pieces_of_any_length(chunked, pieces):
 def test_what_cannot_be_dealt_is_refused(arguments, error, words):
     with pytest.raises(error, match=words):
         list(labels(*arguments))
+
+
+def test_sizes_are_checked_in_chunks_as_in_memory(chunked):
+    with pytest.raises(InputError, match="records of agent 1 to be a whole number ≥ 0, got -1"):
+        next(labels(100, 2, 0, (5, -1)))

@@ -293,18 +293,18 @@ def terms(edges, endpoints=("", "", "", "")):
 STAR = ((0, 1), (0, 2), (0, 3))
 
 
-def test_a_peer_file_gives_a_seat(tmp_path, authority):
+def test_a_peer_file_gives_link_settings(tmp_path, authority):
     peer = joined(tmp_path, authority)
     assert peer.hosts == ("127.0.0.1",)
-    seat = peer.seat(terms(STAR))
-    assert seat.run == certificates.room([authority.certificate])
-    assert seat.cap == 1 << 20
-    assert seat.neighbours == {1: "hospital-b", 2: "hospital-c"}
-    assert seat.relayed == {3: "hospital-d"}
-    assert seat.listen == ("tls/0.0.0.0:7447",)
-    assert seat.connect == ("tls/b.example.org:7447",)
-    assert seat.router == ("router", "tls/router.example.org:7447")
-    assert seat.credentials.key == tmp_path / "keys" / "tls.key"
+    link = peer.link_settings(terms(STAR))
+    assert link.run == certificates.room([authority.certificate])
+    assert link.cap == 1 << 20
+    assert link.neighbours == {1: "hospital-b", 2: "hospital-c"}
+    assert link.relayed == {3: "hospital-d"}
+    assert link.listen == ("tls/0.0.0.0:7447",)
+    assert link.connect == ("tls/b.example.org:7447",)
+    assert link.router == ("router", "tls/router.example.org:7447")
+    assert link.credentials.key == tmp_path / "keys" / "tls.key"
 
 
 def test_neighbours_and_endpoints_follow_from_the_agreement(tmp_path, authority):
@@ -327,10 +327,10 @@ def test_neighbours_and_endpoints_follow_from_the_agreement(tmp_path, authority)
 def test_blocks_that_contradict_the_agreement_are_named(tmp_path, authority):
     peer = joined(tmp_path, authority)
     with pytest.raises(InputError, match=r"names agents \[1, 2, 3\], the agreement \[1\]"):
-        peer.seat(terms(((0, 1), (1, 2), (2, 3))))
+        peer.link_settings(terms(((0, 1), (1, 2), (2, 3))))
     renamed = replace(peer.neighbours[0], name="bank")
     with pytest.raises(InputError, match="calls agent 1 'bank', the agreement 'hospital-b'"):
-        replace(peer, neighbours=(renamed, *peer.neighbours[1:])).seat(terms(STAR))
+        replace(peer, neighbours=(renamed, *peer.neighbours[1:])).link_settings(terms(STAR))
 
 
 def revoked(authority, folder, *names):

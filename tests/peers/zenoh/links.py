@@ -1,4 +1,4 @@
-"""Sites of a study with certificates, their seats, and peers that link up over real TLS."""
+"""Sites of a study with certificates, their links, and peers that link up over real TLS."""
 
 import json
 import os
@@ -103,8 +103,8 @@ def transport_maker():
     """Open transports in this process and close them at the end."""
     made = []
 
-    def make(seat):
-        made.append(Fresh(ZenohTransport(seat)))
+    def make(link):
+        made.append(Fresh(ZenohTransport(link)))
         made[-1].start()
         return made[-1]
 
@@ -113,19 +113,19 @@ def transport_maker():
         one.close()
 
 
-def plain(seat):
-    """A seat as JSON, for a process."""
-    files = seat.credentials
+def plain(link):
+    """A link as JSON, for a process."""
+    files = link.credentials
     return {
-        **{name: getattr(seat, name) for name in ("agent", "cap", "listen", "connect", "router")},
-        "run": seat.run.hex(),
-        "neighbours": dict(seat.neighbours),
-        "relayed": dict(seat.relayed),
+        **{name: getattr(link, name) for name in ("agent", "cap", "listen", "connect", "router")},
+        "run": link.run.hex(),
+        "neighbours": dict(link.neighbours),
+        "relayed": dict(link.relayed),
         "credentials": [str(files.authority), str(files.certificate), str(files.key)],
     }
 
 
-def ring_seats(study, n=5):
+def ring_links(study, n=5):
     """Agent i listens and dials agent i + 1."""
     ports = free_ports(n)
     names = [f"agent-{i}" for i in range(n)]

@@ -16,8 +16,8 @@ from ppadmm.peers.zenoh.configuration import key_of
 from ppadmm.peers.zenoh.transport import ZenohTransport
 
 
-def seat_of(plain):
-    """Read a seat from JSON: numbers became texts, tuples became lists."""
+def link_of(plain):
+    """Read a link from JSON: numbers became texts, tuples became lists."""
     for name in ("neighbours", "relayed"):
         plain[name] = {int(k): v for k, v in plain.get(name, {}).items()}
     for name in ("listen", "connect"):
@@ -35,9 +35,9 @@ def message(agent, round_, d):
 class Peer:
     """One method for each thing that a test can ask for."""
 
-    def start(self, seat):
-        self.seat = seat_of(seat)
-        self.transport = ZenohTransport(self.seat)
+    def start(self, link):
+        self.link = link_of(link)
+        self.transport = ZenohTransport(self.link)
         self.transport.start()
 
     def publish(self, text):
@@ -56,9 +56,9 @@ class Peer:
         """Say round t, wait until every neighbour has said it, go on; nothing is said twice."""
         heard = set()
         for t in range(begin, rounds):
-            self.transport.publish(message(self.seat.agent, t, d))
+            self.transport.publish(message(self.link.agent, t, d))
             end = time.monotonic() + 20
-            while any((j, t) not in heard for j in self.seat.neighbours):
+            while any((j, t) not in heard for j in self.link.neighbours):
                 found = self.transport.receive(max(0, end - time.monotonic()))
                 if found is None:
                     return {"stuck": t}
@@ -104,7 +104,9 @@ def main():
             answer = {"answer": getattr(peer, name)(**arguments)}
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {error}"}
-        print("@ " + json.dumps(answer), flush=True)
+        # In one piece: `print` writes the end of a line apart, and a log's line may come between.
+        sys.stdout.write(f"@ {json.dumps(answer)}\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ def test_intruders_deliver_and_learn_nothing_and_are_logged(
 ):
     to = listener(alpha)
     victim, thief = processes(), processes()
-    victim.do("start", seat=plain(to))
+    victim.do("start", link=plain(to))
     victim.do("publish", text=b"for beta only".hex())
     configuration = intruder(case, study, Study(tmp_path, "other"), alpha, to)
     found = thief.do("attack", configuration=configuration, run=RUN.hex(), victim=0, claims=1)
@@ -68,7 +68,7 @@ def test_intruders_deliver_and_learn_nothing_and_are_logged(
     }
     assert status["strangers"] == (["gamma"] if case == "another agent" else [])
     assert REFUSALS[case] in "".join(victim.log)
-    thief.do("start", seat=plain(dialler(beta, to)))
+    thief.do("start", link=plain(dialler(beta, to)))
     assert thief.do("receive", timeout=10) == [0, b"for beta only".hex()]
 
 
@@ -76,7 +76,7 @@ def test_what_the_intruders_try_works_for_the_neighbour_itself(alpha, beta, proc
     """The attack is a real one: with the right certificate it gets and delivers everything."""
     to = listener(alpha)
     victim, friend = processes(), processes()
-    victim.do("start", seat=plain(to))
+    victim.do("start", link=plain(to))
     victim.do("publish", text=b"for beta only".hex())
     configuration = direct_configuration(dialler(beta, to))
     configuration["access_control"] = {"enabled": False}
@@ -97,7 +97,7 @@ def test_a_member_cannot_speak_for_another_member(study, alpha, beta, opened, pr
     thief.do("attack", configuration=configuration, run=RUN.hex(), victim=0, claims=1)
     assert victim.receive(0.2) is None
     assert victim.status().neighbours[1].received == 0
-    thief.do("start", seat=plain(dialler(gamma, to, agent=2)))
+    thief.do("start", link=plain(dialler(gamma, to, agent=2)))
     thief.do("publish", text=b"mine".hex())
     assert victim.receive(10) == (2, b"mine")
 

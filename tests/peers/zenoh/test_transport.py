@@ -7,14 +7,13 @@ import pytest
 
 from ppadmm.errors import InputError
 from ppadmm.peers.link_settings import LinkSettings
-from ppadmm.peers.zenoh import session as zenoh_session
 from ppadmm.peers.zenoh.configuration import direct_configuration, key_of, router_configuration
 from ppadmm.peers.zenoh.router import Router
 from ppadmm.peers.zenoh.session import ask_for_history
 from ppadmm.peers.zenoh.transport import ZenohTransport
 from tests.peers.sites import HERE, free_ports, until
 from tests.peers.zenoh import links, peer_process
-from tests.peers.zenoh.links import CAP, RUN, dialler, listener, plain, ring_seats
+from tests.peers.zenoh.links import CAP, RUN, dialler, listener, plain, ring_links
 
 pytest.importorskip("zenoh", reason="eclipse-zenoh (extra peer) is not installed")
 
@@ -26,16 +25,16 @@ opened = pytest.fixture(links.transport_maker)
 
 
 def test_five_peers_in_a_ring_hear_every_round_and_one_that_is_killed_comes_back(study, processes):
-    seats = ring_seats(study)
-    peers = [processes() for _ in seats]
-    for peer, seat in zip(peers, seats, strict=True):
-        peer.do("start", seat=plain(seat))
+    links = ring_links(study)
+    peers = [processes() for _ in links]
+    for peer, link in zip(peers, links, strict=True):
+        peer.do("start", link=plain(link))
     for peer in peers:
         peer.ask("ring", rounds=50, d=58)
     assert [peer.answer() for peer in peers] == [{"answer": {"rounds": 50}}] * len(peers)
     peers[2].kill()
     peers[2] = processes()
-    peers[2].do("start", seat=plain(seats[2]))
+    peers[2].do("start", link=plain(links[2]))
     got = set()
     until(lambda: got.add(tuple(peers[2].do("receive", timeout=10))) or len(got) == 4)
     assert got == {(j, peer_process.message(j, t, 58).hex()) for j in (1, 3) for t in (48, 49)}
@@ -54,7 +53,11 @@ def test_history_is_handed_on_even_after_later_messages(alpha, beta, opened):
     assert [client.receive(10) for _ in range(3)] == [(0, b"1"), (0, b"2"), (0, b"3")]
     inner, again = client._transport, []
     session = inner._lines[0]._session
-    ask_for_history(session, key_of(RUN, 0) + "/@adv/**", zenoh_session._taker(inner._inbox, 0))
+
+    def take(sample):
+        inner._inbox.put(0, len(sample.payload), sample.payload.to_bytes)
+
+    ask_for_history(session, key_of(RUN, 0) + "/@adv/**", take)
     until(lambda: again.append(inner.receive(1)) or len(again) == 2)
     assert set(again) == {(0, b"2"), (0, b"3")}
 
@@ -108,10 +111,10 @@ def _gamma_at_the_router(study, ends, endpoint, hub):
     from ppadmm.peers.zenoh.configuration import relayed_configuration
     from ppadmm.peers.zenoh.session import open_session
 
-    seat = LinkSettings(
+    link = LinkSettings(
         RUN, 2, {}, study.site("gamma"), CAP, relayed={1: "beta"}, router=("router", endpoint)
     )
-    configuration = {**relayed_configuration(seat), "access_control": {"enabled": False}}
+    configuration = {**relayed_configuration(link), "access_control": {"enabled": False}}
     session, got = open_session(configuration), []
     callback = zenoh.handlers.Callback(got.append, indirect=False)
     kept = [session.declare_subscriber("ppadmm/**", callback, allowed_origin=zenoh.Locality.REMOTE)]

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ppadmm.data.partition import even, sized, split_rows
-from ppadmm.errors import DataError, InputError
+from ppadmm.data.partition import check_sizes, count_agents, even, sized, split_rows
+from ppadmm.errors import DataError
 
 Labels = NDArray[np.int32]
 AS_IN_MEMORY = 2**20
@@ -36,13 +36,12 @@ def labels(n: int, agents: int, seed: int, sizes: Sequence[int] | None = None) -
         yield _as_in_memory(n, agents, seed, sizes)
         return
     test = held_out(n)
-    shares = _even_sizes(n - test, agents) if sizes is None else list(sizes)
-    left = n - test - sum(shares)
-    if left < 0:
-        raise InputError(f"Expected at most {n - test} records in all, got {sum(shares)}.")
-    if not any(shares):
-        raise InputError("Expected at least one agent with records, got none.")
-    yield from _in_chunks([*shares, test, left], seed)
+    train = n - test
+    if sizes is None:
+        least, more = divmod(train, count_agents(train, agents))
+        sizes = [least + (agent < more) for agent in range(agents)]
+    check_sizes(train, sizes)
+    yield from _in_chunks([*sizes, test, train - sum(sizes)], seed)
 
 
 def _as_in_memory(n: int, agents: int, seed: int, sizes: Sequence[int] | None) -> Labels:
@@ -54,12 +53,6 @@ def _as_in_memory(n: int, agents: int, seed: int, sizes: Sequence[int] | None) -
     for agent, part in enumerate(parts):
         whose[train[part]] = agent
     return whose
-
-
-def _even_sizes(n: int, agents: int) -> list[int]:
-    if agents > n:
-        raise InputError(f"Expected at most {n} agents, one record each, got {agents}.")
-    return [n // agents + (agent < n % agents) for agent in range(agents)]
 
 
 def _in_chunks(counts: list[int], seed: int) -> Iterator[Labels]:

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse, vstack
 
 from ppadmm.data.partition import Assignment, Indices
 from ppadmm.data.schema import Schema
-from ppadmm.data.shard import Matrix, Shard, Vector, scale_rows
+from ppadmm.data.shard import Matrix, Shard, Vector, scale_rows, stack_rows
 from ppadmm.data.stream.assignment import Labels
 from ppadmm.data.stream.store import BlockStore, Ticket
 from ppadmm.errors import DataError
@@ -128,7 +127,7 @@ class Writer(HoldsRecords):
         for k in numbers:
             self._flush(k)
         found = [stream for k in numbers if (stream := self._stream(k)) is not None]
-        return joined([_some(found[0] if found else None, "train"), *found[1:]])
+        return joined(found) if found else _some(None, "train")
 
     def _pile(self, k: int, rows: Indices, X: Any, y: Vector) -> None:
         """Add some of the rows, a block at a time."""
@@ -146,8 +145,7 @@ class Writer(HoldsRecords):
         pile, self._piles[k] = self._piles[k], Pile()
         if not pile.X:
             return
-        X: Any = vstack(pile.X, format="csr") if issparse(pile.X[0]) else np.vstack(pile.X)
-        shard = Shard(X, np.concatenate(pile.y), self._schema.classes)
+        shard = Shard(stack_rows(pile.X), np.concatenate(pile.y), self._schema.classes)
         self._counts[k] += np.bincount(shard.codes(), minlength=shard.classes)
         size = (shard.n + 1) * self._row_bytes
         self._tickets[k].append(self.store.put(_stored(shard, self._signed[k]), size))
@@ -162,16 +160,13 @@ class Writer(HoldsRecords):
 def _stored(shard: Shard, signed: bool) -> Shard:
     """Return a checked shard as risks read it fastest: signed for a margin, column-major."""
     X = scale_rows(shard.X, shard.y) if signed else shard.X
+    X = np.asfortranarray(X) if isinstance(X, np.ndarray) else X
     y = np.ones_like(shard.y) if signed else shard.y
     kept = object.__new__(SignedShard if signed else Shard)
     # Nothing to check again: the norms and the labels are those of `shard`.
-    for name, value in {**vars(shard), "X": _column_major(X), "y": y}.items():
+    for name, value in {**vars(shard), "X": X, "y": y}.items():
         object.__setattr__(kept, name, value)
     return kept
-
-
-def _column_major(X: Matrix) -> Matrix:
-    return np.asfortranarray(X) if isinstance(X, np.ndarray) else X
 
 
 def row_bytes(schema: Schema) -> int:

@@ -14,10 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from ppadmm.data.columns import column, is_number, is_text
-from ppadmm.data.file_identity import FileIdentity
+from ppadmm.data.tables import PARQUET, FileIdentity, reading_parquet
 from ppadmm.errors import DataError
 
-SUFFIXES = (".parquet", ".pq")
 PAGE = 2**20
 """Bytes of a page, the piece of a column that is decoded at once, as most writers make them."""
 LENGTH = 4
@@ -39,7 +38,7 @@ class ParquetFile:
     @classmethod
     def found(cls, path: Path) -> "ParquetFile":
         """Look at a file without reading its records."""
-        with _named(path):
+        with reading_parquet(path):
             stamp = FileIdentity.of(path)
             footer = pa.parquet.read_metadata(path)
             schema = footer.schema.to_arrow_schema()
@@ -97,13 +96,15 @@ def find_groups(path: str | Path) -> tuple[Group, ...]:
     begins with an underscore do not.
     """
     path = Path(path)
-    if not path.is_dir() and not path.name.lower().endswith(SUFFIXES):
+    if not path.is_dir() and not path.name.lower().endswith(PARQUET):
         raise DataError(
-            f"Only Parquet files ({', '.join(SUFFIXES)}) and folders of them can be streamed, got "
+            f"Only Parquet files ({', '.join(PARQUET)}) and folders of them can be streamed, got "
             f"{str(path)!r}; leave memory out."
         )
     entries = _visible(path) if path.is_dir() else [path]
-    groups = tuple(Group(_name(entry), _files(entry)) for entry in entries)
+    groups = tuple(
+        Group(entry.name if entry.is_dir() else entry.stem, _files(entry)) for entry in entries
+    )
     if not any(group.rows for group in groups):
         raise DataError(f"{str(path)!r} holds no records in Parquet files.")
     return tuple(group for group in groups if group.files)
@@ -133,7 +134,7 @@ def _counted_from(text: str, start: int, columns: Iterable[str]) -> str:
 def _read(path: Path, names: list[str], rows: int) -> Iterator[Any]:
     # Without a buffer, or with what Arrow calls pre-buffering, whole row groups stay in memory.
     options = {"buffer_size": READ_AHEAD, "pre_buffer": False}
-    with _named(path), pa.parquet.ParquetFile(path, **options) as file:
+    with reading_parquet(path), pa.parquet.ParquetFile(path, **options) as file:
         yield from _joined(file.iter_batches(rows, columns=names, use_threads=False), rows)
 
 
@@ -172,20 +173,5 @@ def _visible(folder: Path) -> list[Path]:
         entry
         for entry in sorted(folder.iterdir())
         if not entry.name.startswith((".", "_"))
-        and (entry.is_dir() or entry.name.lower().endswith(SUFFIXES))
+        and (entry.is_dir() or entry.name.lower().endswith(PARQUET))
     ]
-
-
-def _name(entry: Path) -> str:
-    return entry.name if entry.is_dir() else entry.stem
-
-
-@contextmanager
-def _named(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except FileNotFoundError:
-        raise DataError(f"There is no file {str(path)!r}.") from None
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).strip().splitlines()[0].rstrip(".")
-        raise DataError(f"Cannot read {str(path)!r} as parquet: {reason}.") from None

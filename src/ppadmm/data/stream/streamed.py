@@ -23,7 +23,6 @@ from ppadmm.data.partition import (
     seen_values,
 )
 from ppadmm.data.schema import Schema
-from ppadmm.data.shard import Matrix, Vector
 from ppadmm.data.stream.assignment import LabelReader, Labels, labels
 from ppadmm.data.stream.blocks import ShardStream, Streams, Writer
 from ppadmm.data.stream.parquet import PAGE, Group, ParquetFile, find_groups, placed
@@ -61,6 +60,10 @@ class StreamedData:
     def free(self) -> int:
         """Bytes of the cap besides the pages that the reader holds."""
         return self.memory - self.pages
+
+    def files(self) -> Iterator[tuple[int, ParquetFile]]:
+        """Yield all files in order, with the number of their group."""
+        return ((k, file) for k, group in enumerate(self.groups) for file in group.files)
 
     def deal(
         self, partition: Partition, agents: int, seed: int, sizes: Sequence[int] | None = None
@@ -108,7 +111,9 @@ class StreamedData:
         writer = Writer(self.schema, plan.agents, self.free)
         try:
             for batch in one_ahead(self._batches(plan.columns)):
-                writer.add(*_encoded(self.schema, batch), whose(batch))
+                with batch.placed():
+                    rows = self.schema.encode(batch.table)
+                writer.add(*rows, whose(batch))
             yield writer
         except BaseException:
             writer.store.close()
@@ -118,10 +123,9 @@ class StreamedData:
 
     def _batches(self, columns: Sequence[str]) -> Iterator["Batch"]:
         rows = batch_rows(self.schema, self.free)
-        for k, group in enumerate(self.groups):
-            for file in group.files:
-                for start, table in file.batches(columns, rows):
-                    yield Batch(file, k, start, table, tuple(columns))
+        for k, file in self.files():
+            for start, table in file.batches(columns, rows):
+                yield Batch(file, k, start, table, tuple(columns))
 
 
 @dataclass(frozen=True)
@@ -240,9 +244,8 @@ def _plan(data: StreamedData, partition: Partition, agents: int) -> StreamLayout
 
 def _plan_by_column(data: StreamedData, name: str, needed: tuple[str, ...]) -> StreamLayout:
     schema = data.schema
-    for group in data.groups:
-        for file in group.files:
-            file.require([name])
+    for _, file in data.files():
+        file.require([name])
     public = schema.public_values(name)
     values = public or _seen(data, name)
 
@@ -280,8 +283,3 @@ def _seen(data: StreamedData, name: str) -> tuple[str, ...]:
         with batch.placed():
             found.update(seen_values(batch.table, name, data.schema.missing))
     return agents_in_order(name, sorted(found))
-
-
-def _encoded(schema: Schema, batch: Batch) -> tuple[Matrix, Vector]:
-    with batch.placed():
-        return schema.encode(batch.table)

@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -129,6 +130,7 @@ class Host(HoldsRecords):
     def __init__(self, number: int, folder: str, home: tasks.Home) -> None:
         self.number = number
         self._folder = Path(folder)
+        self._path = self._folder / f"agent-{number}.pickle"
         self._home = home
         self._journal: Journal | None = None
         self._last: Checkpoint | None = None
@@ -162,7 +164,11 @@ class Host(HoldsRecords):
     def _open(self, waiting: Waiting) -> tuple[Agent, Risk]:
         if self._opened is None:
             self._home.enter()
-            self._require_folder()
+            if not (self._folder / MARK).exists():
+                raise InputError(
+                    f"The checkpoint folder {str(self._folder)!r} is not there on every node; give "
+                    "--checkpoints a folder that all nodes share."
+                )
             agent, risk = waiting()(self._around)
             if self._path.exists():
                 self._last = _loaded(self._path)
@@ -171,10 +177,6 @@ class Host(HoldsRecords):
                 risk.passes = self._last.passes
             self._opened = agent, risk
         return self._opened
-
-    @property
-    def _path(self) -> Path:
-        return self._folder / f"agent-{self.number}.pickle"
 
     def _around(self, source: NoiseSource) -> NoiseSource:
         """Return the source to use: noise that follows from a seed need not be written down."""
@@ -200,13 +202,6 @@ class Host(HoldsRecords):
                 f"not after {t + 1}; the run ends here, so that no noise is drawn twice."
             )
 
-    def _require_folder(self) -> None:
-        if not (self._folder / MARK).exists():
-            raise InputError(
-                f"The checkpoint folder {str(self._folder)!r} is not there on every node; give "
-                "--checkpoints a folder that all nodes share."
-            )
-
 
 def _receive(agent: Agent, messages: Sequence[Message]) -> None:
     for message in messages:
@@ -214,16 +209,10 @@ def _receive(agent: Agent, messages: Sequence[Message]) -> None:
             agent.receive(message)
 
 
-@dataclass(frozen=True)
-class Stored:
-    """A maker in Ray's store, where the process that drives the run keeps it."""
-
-    ref: Any
-
-    def __call__(self) -> Maker:
-        """Fetch it."""
-        maker: Maker = tasks.imported().get(self.ref)
-        return maker
+def _fetched(ref: Any) -> Maker:
+    """Fetch a maker from Ray's store, where the process that drives the run keeps it."""
+    maker: Maker = tasks.imported().get(ref)
+    return maker
 
 
 def _loaded(path: Path) -> Checkpoint:
@@ -239,16 +228,15 @@ def run(
     *,
     address: str | None = None,
     checkpoints: Path | None = None,
-    store_bytes: int = tasks.STORE_BYTES,
 ) -> tuple[Trace, list[Ending]]:
     """Run one agent per actor to the end; the same numbers as the local engine.
 
     `checkpoints` is where a folder for the run is made, by default among temporary files; on a
     cluster of several machines it must be shared by them.
     """
-    with _folder(checkpoints) as folder, tasks.connected(address, None, store_bytes) as ray:
+    with _folder(checkpoints) as folder, tasks.connected(address) as ray:
         with moving_records():
-            stored = [Stored(ray.put(maker)) for maker in makers]
+            stored = [partial(_fetched, ray.put(maker)) for maker in makers]
         hosts = _hosts(ray, len(makers), folder)
         try:
             return _driven(ray, list(zip(hosts, stored, strict=True)), on_round)
@@ -267,7 +255,7 @@ def _hosts(ray: Any, count: int, folder: Path) -> list[Any]:
 
 
 def _driven(
-    ray: Any, hosts: Sequence[tuple[Any, Stored]], on_round: Callable[[int], None] | None
+    ray: Any, hosts: Sequence[tuple[Any, Waiting]], on_round: Callable[[int], None] | None
 ) -> tuple[Trace, list[Ending]]:
     """Go through the rounds in lock step; messages pass through here."""
     started = [host.start.remote(own) for host, own in hosts]

@@ -12,21 +12,10 @@ from ppadmm.errors import InputError
 def agents_engine(
     name: str = "local", address: str | None = None, checkpoints: Path | None = None
 ) -> Any:
-    """Return what drives the agents of a run.
+    """Return the `engine` that `ppadmm.train` takes: None (local), or an actor per agent (ray).
 
-    Parameters
-    ----------
-    name : {"local", "ray"}
-        In this process, or each agent in an actor of a cluster.
-    address : str, optional
-        Of a running cluster; by default one is started here and ends with the run.
-    checkpoints : Path, optional
-        A folder that all nodes share, where an agent that is lost is taken up from.
-
-    Returns
-    -------
-    callable or None
-        The `engine` that `ppadmm.train` takes; None is this process.
+    Without the `address` of a cluster one is started, which ends with the run. `checkpoints` is a
+    folder that all nodes share, where an agent that is lost is taken up from.
     """
     if checks.one_of("engine", name, ("local", "ray")) == "local":
         _refuse_address(address)
@@ -42,21 +31,10 @@ def agents_engine(
 
 
 def cells_runner(name: str = "pool", jobs: int | None = None, address: str | None = None) -> Any:
-    """Return what runs the cells of a sweep.
+    """Return the `runner` that `ppadmm.studies.sweep.sweep` takes: None (pool), or tasks of Ray.
 
-    Parameters
-    ----------
-    name : {"pool", "ray"}
-        Processes of this machine, or tasks of a cluster.
-    jobs : int, optional
-        Cells to run at a time.
-    address : str, optional
-        Of a running cluster; by default one is started here and ends with the sweep.
-
-    Returns
-    -------
-    callable or None
-        The `runner` that `ppadmm.studies.sweep.sweep` takes; None is this machine.
+    `jobs` cells run at a time. Without the `address` of a cluster one is started, which ends with
+    the sweep.
     """
     checks.one_of("engine", name, ("pool", "ray"))
     if jobs is not None:

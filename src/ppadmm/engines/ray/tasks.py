@@ -139,9 +139,7 @@ def _lost(error: Exception) -> WorkerError:
 
 
 @contextmanager
-def connected(
-    address: str | None = None, cpus: int | None = None, store_bytes: int = STORE_BYTES
-) -> Iterator[Any]:
+def connected(address: str | None = None, cpus: int | None = None) -> Iterator[Any]:
     """Give Ray, connected to the cluster at `address` or to one that lasts as long as the block.
 
     A connection that the caller has already is used and left as it is.
@@ -150,7 +148,7 @@ def connected(
     if ray.is_initialized():
         yield ray
     elif address is None:
-        with _remarks_logged(), _started(ray, cpus, store_bytes):
+        with _remarks_logged(), _started(ray, cpus):
             yield ray
     else:
         with _remarks_logged(), _joined(ray, address):
@@ -176,14 +174,14 @@ def imported(local: bool = True) -> Any:
 
 
 @contextmanager
-def _started(ray: Any, cpus: int | None, store_bytes: int) -> Iterator[None]:
+def _started(ray: Any, cpus: int | None) -> Iterator[None]:
     folder = _short_folder()
     try:
         ray.init(
             address="local",
             num_cpus=cpus,
             include_dashboard=False,
-            object_store_memory=store_bytes,
+            object_store_memory=STORE_BYTES,
             _temp_dir=folder,
             **_quietly(),
         )

@@ -1,6 +1,7 @@
 """The project's own authority: a folder that one person keeps."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,7 +26,7 @@ from ppadmm.peers.pki.certificates import (
     read_certificates,
     signing_key_of,
 )
-from ppadmm.peers.pki.names import agent_name
+from ppadmm.peers.pki.names import FileOf, agent_name
 from ppadmm.peers.pki.revocations import Revocations, read_revocations
 from ppadmm.statements.keys import private_pem, read_any_key
 
@@ -38,37 +39,36 @@ SKEW = timedelta(minutes=5)
 
 @dataclass(frozen=True)
 class Authority:
-    """A folder with the authority's key, its certificate, a register and the revocations."""
+    """A folder with the authority's key, its certificate, a register and the revocations.
+
+    `open_key` reads the key; one that is encrypted needs its passphrase.
+    """
 
     folder: Path
+    open_key: Callable[[Path], Any] = read_any_key
 
-    @property
-    def key_file(self) -> Path:
-        """Its private key: whoever has it can let anybody in."""
-        return self.folder / "authority.key"
-
-    @property
-    def file(self) -> Path:
-        """Its certificate, which every peer trusts."""
-        return self.folder / "authority.pem"
-
-    @property
-    def register(self) -> Path:
-        """What was issued: a list of name, serial number and last day."""
-        return self.folder / "issued.json"
-
-    @property
-    def revocations(self) -> Path:
-        """The signed list of revoked names, to be sent to every peer."""
-        return self.folder / "revoked.json"
+    key_file = FileOf("authority.key")
+    """Its private key: whoever has it can let anybody in."""
+    file = FileOf("authority.pem")
+    """Its certificate, which every peer trusts."""
+    register = FileOf("issued.json")
+    """What was issued: a list of name, serial number and last day."""
+    revocations = FileOf("revoked.json")
+    """The signed list of revoked names, to be sent to every peer."""
 
     @property
     def certificate(self) -> x509.Certificate:
         """The authority's own certificate."""
         return read_certificates(self.file)[0]
 
-    def make(self, name: str, days: int = AUTHORITY_DAYS, now: datetime | None = None) -> None:
-        """Draw a key and sign a certificate for it; refuses to overwrite either."""
+    def make(
+        self,
+        name: str,
+        days: int = AUTHORITY_DAYS,
+        now: datetime | None = None,
+        passphrase: bytes | None = None,
+    ) -> None:
+        """Draw a key, encrypted with a passphrase, and sign a certificate; overwrites neither."""
         if self.file.exists():
             raise InputError(f"{self.file} exists already and is not overwritten; move it away.")
         key, when = ec.generate_private_key(ec.SECP256R1()), now or datetime.now(UTC)
@@ -78,7 +78,7 @@ class Authority:
         builder = builder.add_extension(_usage(authority=True), True)
         identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
         builder = builder.add_extension(identifier, False)
-        write_private(self.key_file, private_pem(key))
+        write_private(self.key_file, private_pem(key, passphrase))
         write_whole(self.file, pem([builder.sign(key, hashes.SHA256())]))
 
     def approve(
@@ -103,7 +103,7 @@ class Authority:
     def _issue(
         self, asked: x509.CertificateSigningRequest, days: int, when: datetime
     ) -> x509.Certificate:
-        issuer, key = self.certificate, self._key()
+        issuer, key = self.certificate, self.open_key(self.key_file)
         last = issuer.not_valid_after_utc
         builder = _dated(asked.subject, issuer.subject, asked.public_key(), when, days, last)
         usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
@@ -114,9 +114,6 @@ class Authority:
         builder = builder.add_extension(_names_asked(asked), False)
         builder = builder.add_extension(issuer_key, False)
         return builder.sign(key, hash_for(key))
-
-    def _key(self) -> Any:
-        return read_any_key(self.key_file)
 
     def issued(self) -> list[dict[str, Any]]:
         """Return the register: every certificate that was ever issued here."""
@@ -167,7 +164,7 @@ class Authority:
         entry = {"name": name, "serials": serials, "when": when, "reason": reason}
         before = self.revoked()
         new = Revocations(before.number + 1, {**before.entries, name: entry})
-        write_whole(self.revocations, new.signed(self._key()).encode() + b"\n")
+        write_whole(self.revocations, new.signed(self.open_key(self.key_file)).encode() + b"\n")
         return new
 
 

@@ -22,7 +22,7 @@ from ppadmm.peers.pki.certificates import (
     signing_key_of,
     verify,
 )
-from ppadmm.peers.pki.names import agent_name
+from ppadmm.peers.pki.names import FileOf, agent_name
 from ppadmm.statements.keys import (
     new_key,
     private_pem,
@@ -40,30 +40,16 @@ class Keys:
 
     folder: Path
 
-    @property
-    def tls(self) -> Path:
-        """The private key of the TLS links."""
-        return self.folder / "tls.key"
-
-    @property
-    def signing(self) -> Path:
-        """The private key that signs messages."""
-        return self.folder / "signing.key"
-
-    @property
-    def certificate(self) -> Path:
-        """The site's certificate, once it has one."""
-        return self.folder / "certificate.pem"
-
-    @property
-    def authority(self) -> Path:
-        """The certificate of the authority that all peers trust."""
-        return self.folder / "authority.pem"
-
-    @property
-    def revocations(self) -> Path:
-        """The authority's list of revoked names, once there is one."""
-        return self.folder / "revoked.json"
+    tls = FileOf("tls.key")
+    """The private key of the TLS links."""
+    signing = FileOf("signing.key")
+    """The private key that signs messages."""
+    certificate = FileOf("certificate.pem")
+    """The site's certificate, once it has one."""
+    authority = FileOf("authority.pem")
+    """The certificate of the authority that all peers trust."""
+    revocations = FileOf("revoked.json")
+    """The authority's list of revoked names, once there is one."""
 
     def make(self, passphrase: bytes | None = None) -> None:
         """Draw both private keys, that of messages encrypted; refuses to overwrite either.

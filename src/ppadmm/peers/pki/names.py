@@ -1,6 +1,8 @@
-"""Names of agents and addresses of their endpoints."""
+"""Names of agents, of their files and addresses of their endpoints."""
 
 import re
+from pathlib import Path
+from typing import Any
 
 from ppadmm.errors import InputError
 
@@ -24,3 +26,13 @@ def host_of(endpoint: str) -> str:
     if not found or not 0 < int(found[2]) < 65536:
         raise InputError(f"Expected an endpoint like tls/host.example.org:7447, got {endpoint!r}.")
     return found[1].strip("[]")
+
+
+class FileOf:
+    """A file of this name in the folder of whatever it is an attribute of."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, owner: Any, kind: type) -> Path:
+        return Path(owner.folder, self._name)

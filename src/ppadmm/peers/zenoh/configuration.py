@@ -1,4 +1,4 @@
-"""Zenoh's configuration for a seat or a router: mutual TLS, explicit links, everything else denied.
+"""Zenoh's configuration for a link or a router: mutual TLS, explicit links, everything else denied.
 
 Agent i speaks on one key, `ppadmm/<run>/<i>/message`. From the certificate name of neighbour j
 access control lets in what j says on its own key and j's wish to hear mine, and nothing else.
@@ -14,6 +14,8 @@ FRAME = 4096
 LEASE = 4000
 RETRY = {"period_init_ms": 100, "period_max_ms": 2000, "period_increase_factor": 1.5}
 MOST_LINKS = 1000
+Allowed = Mapping[str, tuple[list[str], list[str]]]
+"""Certificate name → (keys it speaks on, keys it may hear)."""
 
 
 def key_of(run: bytes, agent: int) -> str:
@@ -56,8 +58,8 @@ def _rule(name: str, flow: str, messages: list[str], keys: list[str]) -> dict[st
     }
 
 
-def _control(allowed: Mapping[str, tuple[list[str], list[str]]], tls: bool) -> dict[str, Any]:
-    """Return the section `access_control` for name → (keys it speaks on, keys it may hear)."""
+def _control(allowed: Allowed, tls: bool) -> dict[str, Any]:
+    """Return the section `access_control`."""
     rules, subjects, policies = [], [], []
     for name, (speaks, hears) in allowed.items():
         if not speaks or not hears:
@@ -84,7 +86,7 @@ def _configuration(
     listen: Iterable[str],
     connect: Iterable[str],
     credentials: Credentials | None,
-    control: dict[str, Any],
+    allowed: Allowed,
     cap: int,
 ) -> dict[str, Any]:
     """Return a whole Zenoh configuration: explicit endpoints, no search, caps, no shared memory."""
@@ -101,7 +103,7 @@ def _configuration(
         "open": {"return_conditions": {"connect_scouted": False, "declares": False}},
         "timestamping": {"enabled": False},
         "adminspace": {"enabled": False},
-        "access_control": control,
+        "access_control": _control(allowed, credentials is not None),
         "transport": {
             "shared_memory": {"enabled": False},
             "unicast": {"max_sessions": MOST_LINKS, "max_links": 1, "accept_timeout": 5000},
@@ -133,24 +135,22 @@ def _keys(run: bytes, agents: Iterable[int]) -> list[str]:
     return [key_of(run, agent) for agent in agents]
 
 
-def direct_configuration(seat: LinkSettings) -> dict[str, Any]:
+def direct_configuration(link: LinkSettings) -> dict[str, Any]:
     """Return the configuration of the session with the neighbours that have a direct link."""
-    mine = _keys(seat.run, [seat.agent])
-    allowed = {name: (_keys(seat.run, [j]), mine) for j, name in seat.neighbours.items()}
-    if seat.credentials is None:
-        allowed = {"loopback": (_keys(seat.run, seat.neighbours), mine)}
-    control = _control(allowed, seat.credentials is not None)
-    return _configuration("peer", seat.listen, seat.connect, seat.credentials, control, seat.cap)
+    mine = _keys(link.run, [link.agent])
+    allowed = {name: (_keys(link.run, [j]), mine) for j, name in link.neighbours.items()}
+    if link.credentials is None:
+        allowed = {"loopback": (_keys(link.run, link.neighbours), mine)}
+    return _configuration("peer", link.listen, link.connect, link.credentials, allowed, link.cap)
 
 
-def relayed_configuration(seat: LinkSettings) -> dict[str, Any]:
+def relayed_configuration(link: LinkSettings) -> dict[str, Any]:
     """Return the configuration of the session with the router."""
-    if seat.router is None:
-        raise InputError(f"Agent {seat.agent} has no router.")
-    name, endpoint = seat.router
-    allowed = {name: (_keys(seat.run, seat.relayed), _keys(seat.run, [seat.agent]))}
-    control = _control(allowed, seat.credentials is not None)
-    return _configuration("client", (), [endpoint], seat.credentials, control, seat.cap)
+    if link.router is None:
+        raise InputError(f"Agent {link.agent} has no router.")
+    name, endpoint = link.router
+    allowed = {name: (_keys(link.run, link.relayed), _keys(link.run, [link.agent]))}
+    return _configuration("client", (), [endpoint], link.credentials, allowed, link.cap)
 
 
 def router_configuration(
@@ -169,4 +169,4 @@ def router_configuration(
     allowed = {name: (_keys(run, [i]), _keys(run, heard.get(i, ()))) for i, name in members.items()}
     for endpoint in listen:
         check_endpoint(endpoint, tls=True)
-    return _configuration("router", listen, (), credentials, _control(allowed, True), cap)
+    return _configuration("router", listen, (), credentials, allowed, cap)

@@ -34,7 +34,3 @@ class Router:
         """Return the certificate names that are connected now."""
         names = (link.auth_identifier for link in self._session.info.links())
         return tuple(sorted(name for name in names if name is not None))
-
-    def strangers(self) -> tuple[str, ...]:
-        """Return the names that connected without being members; they can do nothing."""
-        return self._strangers.names()

@@ -6,6 +6,7 @@ Zenoh runs threads: open a session after any fork, never before.
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ppadmm.errors import InputError
@@ -50,7 +51,7 @@ class Line:
     def __init__(
         self,
         configuration: Mapping[str, Any],
-        seat: LinkSettings,
+        link: LinkSettings,
         neighbours: Iterable[int],
         inbox: Inbox,
         strangers: "Strangers",
@@ -59,13 +60,13 @@ class Line:
         try:
             listen = self._session.info.declare_link_events_listener
             self._links = listen(direct(strangers.notice), history=True)
-            self._publisher = new_publisher(self._session, key_of(seat.run, seat.agent))
-            self._subscribers = [self._subscribe(seat, j, inbox) for j in neighbours]
+            self._publisher = new_publisher(self._session, key_of(link.run, link.agent))
+            self._subscribers = [self._subscribe(link, j, inbox) for j in neighbours]
         except BaseException:
             self._session.close()
             raise
 
-    def _subscribe(self, seat: LinkSettings, neighbour: int, inbox: Inbox) -> tuple[Any, Any]:
+    def _subscribe(self, link: LinkSettings, neighbour: int, inbox: Inbox) -> tuple[Any, Any]:
         """Hear a neighbour; whenever a publisher of its appears, ask for the last messages.
 
         Zenoh's own subscriber with history is not used: it drops an earlier message of the history
@@ -73,25 +74,19 @@ class Line:
         may come twice and out of order; the wish to hear goes out before the question, so that
         nothing falls between the two.
         """
-        key = key_of(seat.run, neighbour)
-        take = _taker(inbox, neighbour)
-        subscriber = self._session.declare_subscriber(key, direct(take))
-        watch = self._session.liveliness().declare_subscriber(
-            f"{key}/@adv/pub/**", direct(self._watcher(inbox, neighbour, take)), history=True
-        )
-        return subscriber, watch
+        key, appeared = key_of(link.run, neighbour), _zenoh().SampleKind.PUT
 
-    def _watcher(
-        self, inbox: Inbox, neighbour: int, take: Callable[[Any], None]
-    ) -> Callable[[Any], None]:
-        appeared = _zenoh().SampleKind.PUT
+        def take(sample: "zenoh.Sample") -> None:
+            inbox.put(neighbour, len(sample.payload), sample.payload.to_bytes)
 
         def watch(token: Any) -> None:
             inbox.link(neighbour, str(token.key_expr), token.kind == appeared)
             if token.kind == appeared:
                 ask_for_history(self._session, str(token.key_expr), take)
 
-        return watch
+        heard = self._session.declare_subscriber(key, direct(take))
+        alive = self._session.liveliness()
+        return heard, alive.declare_subscriber(f"{key}/@adv/pub/**", direct(watch), history=True)
 
     def publish(self, data: bytes) -> None:
         """Say something to all neighbours behind this line."""
@@ -102,20 +97,13 @@ class Line:
         self._session.close()
 
 
-def _zenoh_ext() -> Any:
-    _zenoh()
-    import zenoh.ext
-
-    return zenoh.ext
-
-
 def new_publisher(session: "zenoh.Session", key: str) -> Any:
     """Declare a publisher whose last messages a late neighbour gets; no heartbeat.
 
     Messages are numbered by their publisher, so that no clock matters. Sending waits for a slow
     link rather than drop; Zenoh cuts a link that stays full, and history mends it.
     """
-    zenoh, ext = _zenoh(), _zenoh_ext()
+    zenoh, ext = _zenoh(), import_module("zenoh.ext")
     return ext.declare_advanced_publisher(
         session,
         key,
@@ -133,13 +121,6 @@ def new_publisher(session: "zenoh.Session", key: str) -> Any:
 def direct(callback: Callable[[Any], None]) -> Any:
     """Call back in Zenoh's own thread: a thread of Python's would keep the interpreter alive."""
     return _zenoh().handlers.Callback(callback, indirect=False)
-
-
-def _taker(inbox: Inbox, neighbour: int) -> Callable[["zenoh.Sample"], None]:
-    def take(sample: "zenoh.Sample") -> None:
-        inbox.put(neighbour, len(sample.payload), sample.payload.to_bytes)
-
-    return take
 
 
 def ask_for_history(session: Any, token: str, take: Callable[[Any], None]) -> None:

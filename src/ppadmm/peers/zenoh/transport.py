@@ -32,11 +32,11 @@ log = logging.getLogger("ppadmm.transport")
 class ZenohTransport:
     """A transport of one agent over real links; see `LinkSettings` for what it needs to know."""
 
-    def __init__(self, seat: LinkSettings) -> None:
-        self._seat = seat
-        self._inbox = Inbox([*seat.neighbours, *seat.relayed], seat.cap)
-        router = () if seat.router is None else (seat.router[0],)
-        self._strangers = Strangers({*seat.neighbours.values(), *router})
+    def __init__(self, link: LinkSettings) -> None:
+        self._link = link
+        self._inbox = Inbox([*link.neighbours, *link.relayed], link.cap)
+        router = () if link.router is None else (link.router[0],)
+        self._strangers = Strangers({*link.neighbours.values(), *router})
         self._lines: list[Line] = []
         self._last: deque[bytes] = deque(maxlen=HISTORY)
         self._lock = threading.Lock()
@@ -48,23 +48,23 @@ class ZenohTransport:
         """Open the links; returns at once, also while neighbours are away."""
         if self._open or self._closed.is_set():
             raise InputError("This transport was started already; make a new one.")
-        if self._seat.neighbours:
-            self._add(self._line(direct_configuration(self._seat), self._seat.neighbours))
+        if self._link.neighbours:
+            self._add(self._line(direct_configuration(self._link), self._link.neighbours))
         self._open = True
         atexit.register(self.close)
-        if self._seat.relayed:
+        if self._link.relayed:
             self._dialler = threading.Thread(target=self._dial_router, daemon=True)
             self._dialler.start()
 
     def _line(self, configuration: dict[str, Any], neighbours: Iterable[int]) -> Line:
-        return Line(configuration, self._seat, neighbours, self._inbox, self._strangers)
+        return Line(configuration, self._link, neighbours, self._inbox, self._strangers)
 
     def _dial_router(self) -> None:
         """Try until the router answers; afterwards Zenoh itself keeps the link."""
-        seat, pause = self._seat, RETRY["period_init_ms"]
+        link, pause = self._link, RETRY["period_init_ms"]
         while not self._closed.is_set():
             try:
-                self._add(self._line(relayed_configuration(seat), seat.relayed))
+                self._add(self._line(relayed_configuration(link), link.relayed))
                 return
             except InputError as error:
                 log.info("the router does not answer yet: %s", error)
@@ -83,7 +83,7 @@ class ZenohTransport:
 
     def publish(self, data: bytes) -> None:
         """Give `data` to all neighbours as my latest message."""
-        check_length(data, self._seat.cap)
+        check_length(data, self._link.cap)
         with self._lock:
             if not self._open:
                 raise InputError("This transport is not open; start it first.")

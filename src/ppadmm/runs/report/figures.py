@@ -13,9 +13,9 @@ from ppadmm.accounting.event_data import from_plain
 from ppadmm.accounting.events import Tally
 from ppadmm.algorithms import ALGORITHMS
 from ppadmm.arrays import Array
-from ppadmm.runs.history import rounds_shown, running_models
+from ppadmm.runs.evaluation import rounds_shown, running_models
 from ppadmm.runs.saved import SavedRun
-from ppadmm.statements.claims import worst
+from ppadmm.statements.claims import finite_or_none, worst
 
 DELTAS: Array = np.geomspace(1e-12, 1e-2, 41)
 RASTER_COLUMNS = 180
@@ -75,17 +75,18 @@ class Figures:
         self.statement: dict[str, Any] = run.result["statement"]
         self.search: dict[str, Any] | None = run.result.get("search")
 
+        self.recipe = ALGORITHMS.get(run.result["algorithm"])  # None of another version's
+        self.accountant = accountant.VERSION
+
     @property
     def pooled(self) -> bool:
         """Whether all records were at one place, so that there is one site and no network."""
-        recipe = ALGORITHMS.get(self.result["algorithm"])
-        return recipe is not None and recipe.pooled
+        return self.recipe is not None and self.recipe.pooled
 
     @property
     def shared(self) -> bool:
         """Whether agents listen to one another, so that the noise of one is in all models."""
-        recipe = ALGORITHMS.get(self.result["algorithm"])
-        return recipe is None or (recipe.listens and not recipe.pooled)
+        return self.recipe is None or (self.recipe.listens and not self.recipe.pooled)
 
     @cached_property
     def degrees(self) -> list[int]:
@@ -154,12 +155,10 @@ class Figures:
         rounds = rounds_shown(len(self.run.releases))
         if not len(rounds):
             return {"rounds": [], "releases": [], "averages": []}
-        single = self.run.releases[rounds - 1]
-        running = running_models(self.run.trace, rounds)
         return {
             "rounds": rounds.tolist(),
-            "releases": _spread(single).tolist(),
-            "averages": _spread(running).tolist(),
+            "releases": _spread(self.run.releases[rounds - 1]),
+            "averages": _spread(running_models(self.run.trace, rounds)),
         }
 
     @property
@@ -170,23 +169,22 @@ class Figures:
 
     @cached_property
     def tallies(self) -> list[Tally]:
-        """What every site's ledger reserved; on a peer's page, its own."""
+        """What the sites' ledgers reserved, each sum once; on a peer's page, its own."""
         books = self.result["ledger"]
         own = self.result.get("own")
-        return [from_plain(book["reserved"]) for book in (books if own is None else [books[own]])]
+        found = (from_plain(book["reserved"]) for book in (books if own is None else [books[own]]))
+        return list(dict.fromkeys(found))
 
     @cached_property
     def curve(self) -> list[tuple[float, float]]:
         """(δ, ε) of the worst agent wherever the accountant has an ε."""
-        distinct = list(dict.fromkeys(self.tallies))
-        points = [(float(d), worst(distinct, float(d)).epsilon) for d in DELTAS]
+        points = [(d, worst(self.tallies, d).epsilon) for d in DELTAS.tolist()]
         return [(d, e) for d, e in points if math.isfinite(e)]
 
     @cached_property
     def recomputed(self) -> float | None:
         """ε worked out again from the ledger, by the accountant of this version."""
-        value = worst(list(dict.fromkeys(self.tallies)), self.result["delta"]).epsilon
-        return value if math.isfinite(value) else None
+        return finite_or_none(worst(self.tallies, self.result["delta"]).epsilon)
 
     @property
     def confirms(self) -> bool:
@@ -195,11 +193,6 @@ class Figures:
         if stated is None or found is None:
             return stated is found
         return math.isclose(stated, found, rel_tol=1e-6)
-
-    @property
-    def accountant(self) -> str:
-        """The version that worked out ε again."""
-        return accountant.VERSION
 
     @cached_property
     def ledger(self) -> list[Entry]:
@@ -214,8 +207,10 @@ class Figures:
     @cached_property
     def coefficients(self) -> list[Coefficient]:
         """Features, the largest coefficient first."""
-        named = self.model["coefficients"].items()
-        rows = [Coefficient(name, _values(value)) for name, value in named]
+        rows = [
+            Coefficient(name, tuple(value.values()) if isinstance(value, dict) else (value,))
+            for name, value in self.model["coefficients"].items()
+        ]
         return sorted(rows, key=lambda row: -row.size)
 
     @property
@@ -239,10 +234,11 @@ class Figures:
         }
 
 
-def _spread(models: Array) -> Array:
+def _spread(models: Array) -> list[float]:
     """(P, N, d) → (P,): root mean square distance from the mean over N."""
     apart = models - models.mean(axis=1, keepdims=True)
-    return np.asarray(np.sqrt((apart**2).sum(axis=-1).mean(axis=1)))
+    found: list[float] = np.sqrt((apart**2).sum(axis=-1).mean(axis=1)).tolist()
+    return found
 
 
 def _entries(agents: tuple[int, ...], book: dict[str, Any]) -> list[Entry]:
@@ -266,9 +262,3 @@ def _entries(agents: tuple[int, ...], book: dict[str, Any]) -> list[Entry]:
 
 def _key(entry: dict[str, Any]) -> str:
     return json.dumps({k: v for k, v in entry.items() if k != "times"}, sort_keys=True)
-
-
-def _values(value: object) -> tuple[float, ...]:
-    if isinstance(value, dict):
-        return tuple(float(v) for v in value.values())
-    return (float(value),)  # type: ignore[arg-type]

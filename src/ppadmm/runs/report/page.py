@@ -77,6 +77,7 @@ def render(run: SavedRun, public: bool = False, live: Any = None) -> str:
     updates itself.
     """
     figures = Figures(run.public() if public else run)
+    guess = best_guess(figures.statement["epsilon"], figures.statement["delta"])
     environment = templates()
     names = ("report.css", "report.js", "live.js")
     css, js, live_js = (environment.get_template(name).render() for name in names)
@@ -94,13 +95,13 @@ def render(run: SavedRun, public: bool = False, live: Any = None) -> str:
         words=PHASES_IN_WORDS,
         css_hash=content_hash(css),
         js_hash=content_hash(js),
-        plots=_plots(figures),
+        plots=_plots(figures, guess),
         command=_command(figures),
         data=PurePath(figures.spec["data"]).name,
         name=title_of(figures.result["algorithm"]),
-        summary=_summary(figures),
+        summary=figures.recipe.summary if figures.recipe else "",
         started=_spelt_time(figures.result["started"]),
-        guess=best_guess(figures.statement["epsilon"], figures.statement["delta"]),
+        guess=guess,
         ways_out=_ways_out(figures),
         events=EVENTS,
         constants=CONSTANTS,
@@ -139,7 +140,7 @@ def templates() -> jinja2.Environment:
         percent=percent,
         upper_percent=upper_percent,
         signed=signed,
-        count=_count,
+        count="{:,}".format,
         bar=bar,
     )
     return environment
@@ -165,10 +166,6 @@ def upper_percent(share: float) -> str:
     return f"{math.ceil(1000.0 * share - 1e-9) / 10.0:.1f}\N{NO-BREAK SPACE}%"
 
 
-def _count(value: int) -> str:
-    return f"{value:,}"
-
-
 def content_hash(text: str) -> str:
     """Return the hash by which the Content-Security-Policy knows an inline element."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
@@ -179,15 +176,9 @@ def _spelt_time(iso: str) -> str:
     return f"{when.day} {when:%B %Y}, {when:%H:%M} ({when.tzname() or 'local time'})"
 
 
-def _summary(figures: Figures) -> str:
-    recipe = ALGORITHMS.get(figures.result["algorithm"])
-    return recipe.summary if recipe else ""
-
-
 def _ways_out(figures: Figures) -> list[str]:
     """Say what would have made the run private, one sentence per reason."""
-    spec, recipe = figures.spec, ALGORITHMS.get(figures.result["algorithm"])
-    ways = []
+    spec, recipe, ways = figures.spec, figures.recipe, []
     if recipe is not None and recipe.not_private_because:
         proven = [name for name, other in ALGORITHMS.items() if not other.not_private_because]
         ways.append(f"Choose --algorithm {', '.join(proven[:-1])} or {proven[-1]}.")
@@ -204,12 +195,12 @@ def _ways_out(figures: Figures) -> list[str]:
     return ways
 
 
-def _plots(figures: Figures) -> dict[str, Markup | None]:
+def _plots(figures: Figures, guess: float | None) -> dict[str, Markup | None]:
     return {
-        "guess": _guess(figures),
+        "guess": _guess(guess) if figures.statement["private"] else None,
         "accuracy": _accuracy(figures),
-        "error": _history(figures, "test_error", "Test error by round"),
-        "log_loss": _history(figures, "test_log_loss", "Test log loss by round"),
+        "error": _history(figures, "test_error", "test error"),
+        "log_loss": _history(figures, "test_log_loss", "test log loss"),
         "distance": _distance(figures),
         "raster": _raster(figures),
         "network": _network(figures),
@@ -217,9 +208,8 @@ def _plots(figures: Figures) -> dict[str, Markup | None]:
     }
 
 
-def _guess(figures: Figures) -> Markup | None:
-    best = best_guess(figures.statement["epsilon"], figures.statement["delta"])
-    if best is None or not figures.statement["private"]:
+def _guess(best: float | None) -> Markup | None:
+    if best is None:
         return None
     rows = [("a coin", 0.5, "50 %"), ("the best attacker, at most", best, upper_percent(best))]
     return share_bars("plot-guess", "How often a guess about one record is right", rows)
@@ -238,33 +228,25 @@ def _accuracy(figures: Figures) -> Markup | None:
     return dot_plot("plot-accuracy", title, rows, "test accuracy", marks, precise_percent)
 
 
-def _history(figures: Figures, name: str, title: str) -> Markup | None:
+def _history(figures: Figures, name: str, words: str) -> Markup | None:
     history = figures.result.get("history")
     if history is None or len(history["rounds"]) < 2:
         return None
-    words = title.split(" by ")[0].lower()
-    marks = []
+    marks, spell = [], precise_percent if name == "test_error" else short
     if name == "test_error":
         level = 1.0 - figures.result["test_majority"]
         marks = [Mark(f"commonest class {percent(level)}", level)]
-    return line_chart(
-        f"plot-{name.replace('_', '-')}",
-        title,
-        [Series(words, history["rounds"], history[name])],
-        ("round", words),
-        marks=marks,
-        spell=(short, precise_percent if name == "test_error" else short),
-    )
+    plot, title = f"plot-{name.replace('_', '-')}", f"{words.capitalize()} by round"
+    line, labels = Series(words, history["rounds"], history[name]), ("round", words)
+    return line_chart(plot, title, [line], labels, marks=marks, spell=(short, spell))
 
 
 def _distance(figures: Figures) -> Markup | None:
     found = figures.distances
     if len(found["rounds"]) < 2 or figures.run.releases.shape[1] < 2:
         return None
-    lines = [
-        Series("single releases", found["rounds"], found["releases"]),
-        Series("averages", found["rounds"], found["averages"]),
-    ]
+    pairs = (("single releases", "releases"), ("averages", "averages"))
+    lines = [Series(name, found["rounds"], found[key]) for name, key in pairs]
     labels, logs = ("round", "distance"), (False, min(map(min, (s.y for s in lines))) > 0)
     return line_chart("plot-distance", "Distance between agents by round", lines, labels, log=logs)
 
@@ -281,13 +263,12 @@ def _network(figures: Figures) -> Markup | None:
     if figures.pooled:
         return None
     graph, rows = figures.result["graph"], figures.agents
-    nodes = [Node(float(row.records), _beside(row), _said(row)) for row in rows]
+    nodes = [
+        Node(float(row.records), (_epsilon(row), f"{row.records:,} records"), _said(row))
+        for row in rows
+    ]
     title = f"The network of {len(rows)} agents"
     return draw("plot-network", title, graph["name"], nodes, graph["edges"])
-
-
-def _beside(row: AgentRow) -> tuple[str, ...]:
-    return (_epsilon(row), f"{row.records:,} records")
 
 
 def _epsilon(row: AgentRow) -> str:
@@ -311,10 +292,7 @@ def _curve(figures: Figures) -> Markup | None:
     if len(points) < 2:
         return None
     line = Series("ε", [d for d, _ in points], [e for _, e in points])
-    marks = [Mark(f"ε = {short(epsilon)}", epsilon, delta)] if _within(points, delta) else []
+    shown = points[0][0] <= delta <= points[-1][0]
+    marks = [Mark(f"ε = {short(epsilon)}", epsilon, delta)] if shown else []
     title, labels = "ε by δ for everything that was released", ("δ", "ε")
     return line_chart("plot-curve", title, [line], labels, marks=marks, log=(True, False))
-
-
-def _within(points: list[tuple[float, float]], delta: float) -> bool:
-    return points[0][0] <= delta <= points[-1][0]

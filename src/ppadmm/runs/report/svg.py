@@ -7,13 +7,14 @@ not see it; values appear on hover by CSS alone.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import numpy as np
 from markupsafe import Markup, escape
 
 WIDTH, HEIGHT = 420, 260
 LEFT, RIGHT, TOP, BOTTOM = 54, 14, 30, 48
+MIDDLE = (LEFT + WIDTH - RIGHT) / 2
 
 
 def tag(name: str, *children: object, **attributes: object) -> Markup:
@@ -48,6 +49,15 @@ def picture(
     )
 
 
+def text(words: object, x: float, y: float, kind: str) -> Markup:
+    """Return words at a place, of a CSS class."""
+    return tag("text", words, x=x, y=y, class_=kind)
+
+
+def _across(y: float, kind: str) -> Markup:
+    return tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_=kind)
+
+
 @dataclass(frozen=True)
 class Axis:
     """Maps values from [low, high] to [start, end], linearly or by logarithm."""
@@ -67,23 +77,17 @@ class Axis:
         return math.log10(max(value, 1e-300)) if self.log else value
 
     def ticks(self, about: int = 5) -> list[float]:
-        """Return round values within the axis."""
-        return log_ticks(self.low, self.high, about) if self.log else ticks(self, about)
+        """Return multiples of 1, 2 or 5 times a power of ten within the axis."""
+        if self.log:
+            return _log_ticks(self.low, self.high, about)
+        rough = (self.high - self.low) / about
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = power * next(m for m in (1.0, 2.0, 5.0, 10.0) if rough <= 1.5 * m * power)
+        first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+        return [round(k * step, 12) for k in range(first, last + 1)]
 
 
-def ticks(axis: Axis, about: int) -> list[float]:
-    """Return multiples of 1, 2 or 5 times a power of ten within the axis."""
-    step = _round_step((axis.high - axis.low) / about)
-    first, last = math.ceil(axis.low / step - 1e-9), math.floor(axis.high / step + 1e-9)
-    return [round(k * step, 12) for k in range(first, last + 1)]
-
-
-def _round_step(rough: float) -> float:
-    power = 10.0 ** math.floor(math.log10(rough))
-    return power * next(m for m in (1.0, 2.0, 5.0, 10.0) if rough <= 1.5 * m * power)
-
-
-def log_ticks(low: float, high: float, about: int) -> list[float]:
+def _log_ticks(low: float, high: float, about: int) -> list[float]:
     """Return powers of ten, thinned to about so many; 1, 2 and 5 of each when there are few."""
     first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
     stride = max(1, math.ceil((last - first + 1) / about))
@@ -148,16 +152,22 @@ def line_chart(
         _band(*band, x, y) if band else "",
         _frame(x, y, labels, spell),
         *(_mark(mark, x, y, series) for mark in marks),
-        *(_line(line, x, y, k + 1) for k, line in enumerate(series)),
+        *(
+            tag("polyline", points=" ".join(_points(line, x, y)), class_=f"line s{k}")
+            for k, line in enumerate(series, 1)
+        ),
         _legend([line.name for line in series]) if len(series) > 1 else "",
         *_tips(told, x, y, labels, spell),
     )
 
 
 def _band(low: Series, high: Series, x: Axis, y: Axis) -> Markup:
-    there = [f"{x(a):.1f},{y(b):.1f}" for a, b in zip(low.x, low.y, strict=True)]
-    back = [f"{x(a):.1f},{y(b):.1f}" for a, b in zip(high.x, high.y, strict=True)]
-    return tag("polygon", points=" ".join([*there, *reversed(back)]), class_="band")
+    around = [*_points(low, x, y), *reversed(_points(high, x, y))]
+    return tag("polygon", points=" ".join(around), class_="band")
+
+
+def _points(line: Series, x: Axis, y: Axis) -> list[str]:
+    return [f"{x(a):.1f},{y(b):.1f}" for a, b in zip(line.x, line.y, strict=True)]
 
 
 def _axis(values: Sequence[float], start: float, end: float, log: bool, pad: float) -> Axis:
@@ -187,35 +197,30 @@ def _described(
 
 
 def _frame(x: Axis, y: Axis, labels: tuple[str, str], spell: tuple[Spell, Spell]) -> Markup:
-    bottom = HEIGHT - BOTTOM
-    across = [
-        tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y(v), y2=y(v), class_="grid") for v in y.ticks()
-    ]
-    up = [tag("text", spell[1](v), x=LEFT - 6, y=y(v) + 4, class_="tick end") for v in y.ticks()]
-    along = [tag("text", spell[0](v), x=x(v), y=bottom + 17, class_="tick mid") for v in x.ticks()]
-    base = tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=bottom, y2=bottom, class_="axis")
-    names = [
-        tag("text", labels[0], x=(LEFT + WIDTH - RIGHT) / 2, y=HEIGHT - 8, class_="label mid"),
-        tag("text", labels[1], x=4, y=14, class_="label"),
-    ]
-    return tag("g", *across, base, *up, *along, *names)
+    return tag(
+        "g",
+        *(_across(y(v), "grid") for v in y.ticks()),
+        _across(HEIGHT - BOTTOM, "axis"),
+        *(text(spell[1](v), LEFT - 6, y(v) + 4, "tick end") for v in y.ticks()),
+        *_below(x, x.ticks(), HEIGHT - BOTTOM, spell[0]),
+        text(labels[0], MIDDLE, HEIGHT - 8, "label mid"),
+        text(labels[1], 4, 14, "label"),
+    )
 
 
-def _line(line: Series, x: Axis, y: Axis, k: int) -> Markup:
-    points = [f"{x(a):.1f},{y(b):.1f}" for a, b in zip(line.x, line.y, strict=True)]
-    return tag("polyline", points=" ".join(points), class_=f"line s{k}")
+def _below(x: Axis, ticks: Sequence[float], bottom: float, spell: Spell) -> list[Markup]:
+    return [text(spell(v), x(v), bottom + 17, "tick mid") for v in ticks]
 
 
 def _mark(mark: Mark, x: Axis, y: Axis, series: Sequence[Series]) -> Markup:
     if mark.x is None:
-        level = tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y(mark.y), y2=y(mark.y), class_="level")
         at = y(mark.y) + (14 if _runs_just_above(mark, x, y, series) else -5)
-        words = tag("text", mark.words, x=WIDTH - RIGHT, y=at, class_="note end")
-        return tag("g", level, words)
+        words = text(mark.words, WIDTH - RIGHT, at, "note end")
+        return tag("g", _across(y(mark.y), "level"), words)
     side = "end" if x(mark.x) > 0.8 * WIDTH else ""
     at = x(mark.x) + (-8 if side else 8)
     point = tag("circle", cx=x(mark.x), cy=y(mark.y), r=4.5, class_="point")
-    return tag("g", point, tag("text", mark.words, x=at, y=y(mark.y) - 8, class_=f"note {side}"))
+    return tag("g", point, text(mark.words, at, y(mark.y) - 8, f"note {side}"))
 
 
 def _runs_just_above(mark: Mark, x: Axis, y: Axis, series: Sequence[Series]) -> bool:
@@ -233,7 +238,7 @@ def _legend(names: Sequence[str]) -> Markup:
     parts, at = [], float(WIDTH - RIGHT)
     for k, name in reversed(list(enumerate(names, 1))):
         at -= 6.3 * len(name)
-        parts.append(tag("text", name, x=at, y=14, class_="note"))
+        parts.append(text(name, at, 14, "note"))
         parts.append(tag("line", x1=at - 24, x2=at - 5, y1=10, y2=10, class_=f"line s{k}"))
         at -= 36
     return tag("g", *parts)
@@ -247,22 +252,14 @@ def _tips(
     spell: tuple[Spell, Spell],
 ) -> list[Markup]:
     """Return one area per x that shows its values while the pointer is over it."""
-    at = [x(v) for v in series[0].x]
+    at, tips = [x(v) for v in series[0].x], []
     edges = [LEFT, *((a + b) / 2 for a, b in pairwise(at)), WIDTH - RIGHT]
-    return [
-        _tip(
-            edges[k],
-            edges[k + 1],
-            at[k],
-            [y(line.y[k]) for line in series],
-            f"{labels[0]} {spell[0](series[0].x[k])}: "
-            + ", ".join(
-                (f"{line.name} " if len(series) > 1 else "") + spell[1](line.y[k])
-                for line in series
-            ),
-        )
-        for k in range(len(at))
-    ]
+    names = [f"{line.name} " if len(series) > 1 else "" for line in series]
+    for k, (left, right) in enumerate(pairwise(edges)):
+        told = [name + spell[1](line.y[k]) for name, line in zip(names, series, strict=True)]
+        words = f"{labels[0]} {spell[0](series[0].x[k])}: {', '.join(told)}"
+        tips.append(_tip(left, right, at[k], [y(line.y[k]) for line in series], words))
+    return tips
 
 
 def _tip(left: float, right: float, at: float, heights: Sequence[float], words: str) -> Markup:
@@ -271,12 +268,11 @@ def _tip(left: float, right: float, at: float, heights: Sequence[float], words: 
         tag("line", x1=at, x2=at, y1=TOP, y2=HEIGHT - BOTTOM, class_="axis"),
         *(tag("circle", cx=at, cy=height, r=3.5, class_="point") for height in heights),
         tag("rect", x=0, y=HEIGHT - 24, width=WIDTH, height=24, class_="cover"),
-        tag("text", words, x=(LEFT + WIDTH - RIGHT) / 2, y=HEIGHT - 8, class_="tip mid"),
+        text(words, MIDDLE, HEIGHT - 8, "tip mid"),
         class_="shown",
     )
-    area = tag(
-        "rect", x=left, y=TOP, width=right - left, height=HEIGHT - BOTTOM - TOP, class_="area"
-    )
+    height = HEIGHT - BOTTOM - TOP
+    area = tag("rect", x=left, y=TOP, width=right - left, height=height, class_="area")
     return tag("g", area, shown, class_="hover", aria_hidden="true")
 
 
@@ -295,20 +291,24 @@ def dot_plot(
     values = [value for _, value in rows] + [value for _, value in marks]
     x = _axis(values, LEFT + 14, WIDTH - RIGHT - 8, log=False, pad=0.08)
     described = "; ".join(f"{words} {spell(value)}" for words, value in (*rows, *marks)) + "."
-    parts = [_row(words, x(v), top + step * (k + 0.5)) for k, (words, v) in enumerate(rows)]
-    levels = [_named_level(k, words, x(v), bottom) for k, (words, v) in enumerate(marks)]
-    along = [tag("text", spell(v), x=x(v), y=bottom + 17, class_="tick mid") for v in x.ticks(4)]
-    base = tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=bottom, y2=bottom, class_="axis")
-    named = tag("text", label, x=(LEFT + WIDTH) / 2, y=bottom + 38, class_="label mid")
-    size = (WIDTH, bottom + 46)
-    return picture(name, title, described, size, base, *along, *levels, *parts, named)
+    return picture(
+        name,
+        title,
+        described,
+        (WIDTH, bottom + 46),
+        _across(bottom, "axis"),
+        *_below(x, x.ticks(4), bottom, spell),
+        *(_named_level(k, words, x(v), bottom) for k, (words, v) in enumerate(marks)),
+        *(_row(words, x(v), top + step * (k + 0.5)) for k, (words, v) in enumerate(rows)),
+        text(label, (LEFT + WIDTH) / 2, bottom + 38, "label mid"),
+    )
 
 
 def _row(words: str, at: float, y: float) -> Markup:
     return tag(
         "g",
-        tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="grid"),
-        tag("text", words, x=LEFT - 6, y=y + 4, class_="tick end"),
+        _across(y, "grid"),
+        text(words, LEFT - 6, y + 4, "tick end"),
         tag("circle", cx=at, cy=y, r=4.5, class_="dot"),
     )
 
@@ -319,7 +319,7 @@ def _named_level(k: int, words: str, at: float, bottom: float) -> Markup:
     return tag(
         "g",
         tag("line", x1=at, x2=at, y1=y - 9, y2=bottom, class_=f"level l{k + 1}"),
-        tag("text", words, x=at + (-5 if side else 5), y=y, class_=f"note {side}"),
+        text(words, at + (-5 if side else 5), y, f"note {side}"),
     )
 
 
@@ -327,26 +327,23 @@ def raster(
     name: str, title: str, description: str, shares: Sequence[Sequence[float]], rounds: int
 ) -> Markup:
     """Draw `shares[t][i]` in [0, 1], how much agent i spoke in column t, in four strengths."""
-    columns, rows = len(shares), len(shares[0])
-    step = 20 if rows <= 12 else 12
-    top, cell = 8, (WIDTH - LEFT - RIGHT) / columns
-    paths = [
-        tag("path", d=_cells(shares, level, cell, step, top), class_=f"spoke k{level}")
-        for level in (1, 2, 3, 4)
-    ]
-    each = [
-        tag("text", f"agent {i}", x=LEFT - 6, y=top + step * (i + 0.5) + 4, class_="tick end")
-        for i in range(rows)
-    ]
-    bottom = top + step * rows
-    ground = tag(
-        "rect", x=LEFT, y=top, width=WIDTH - LEFT - RIGHT, height=bottom - top, class_="ground"
+    rows, width = len(shares[0]), WIDTH - LEFT - RIGHT
+    step, top = 20 if rows <= 12 else 12, 8
+    bottom, x = top + step * rows, Axis(0, rounds, LEFT, WIDTH - RIGHT)
+    return picture(
+        name,
+        title,
+        description,
+        (WIDTH, bottom + 44),
+        tag("rect", x=LEFT, y=top, width=width, height=bottom - top, class_="ground"),
+        *(
+            tag("path", d=_cells(shares, k, width / len(shares), step, top), class_=f"spoke k{k}")
+            for k in (1, 2, 3, 4)
+        ),
+        *(text(f"agent {i}", LEFT - 6, 12 + step * (i + 0.5), "tick end") for i in range(rows)),
+        *_below(x, x.ticks(), bottom, short),
+        text("round", x(rounds / 2), bottom + 36, "label mid"),
     )
-    x = Axis(0, rounds, LEFT, WIDTH - RIGHT)
-    along = [tag("text", short(v), x=x(v), y=bottom + 17, class_="tick mid") for v in x.ticks()]
-    named = tag("text", "round", x=x(rounds / 2), y=bottom + 36, class_="label mid")
-    size = (WIDTH, bottom + 44)
-    return picture(name, title, description, size, ground, *paths, *each, *along, named)
 
 
 def _cells(
@@ -355,22 +352,15 @@ def _cells(
     """Return a path of the cells of one strength, neighbours in a row joined."""
     path = []
     for i in range(len(shares[0])):
-        hits = [t for t in range(len(shares)) if math.ceil(4 * shares[t][i]) == level]
-        for start, length in _stretches(hits):
+        start = 0
+        for found, group in groupby(math.ceil(4 * column[i]) for column in shares):
+            length = len(list(group))
             x, width = LEFT + cell * start, cell * length - min(0.6, cell / 4)
-            path.append(f"M{x:.2f} {top + step * i + 1:.4g}h{width:.2f}v{step - 2:g}h-{width:.2f}z")
+            if found == level:
+                y = top + step * i + 1
+                path.append(f"M{x:.2f} {y:.4g}h{width:.2f}v{step - 2:g}h-{width:.2f}z")
+            start += length
     return "".join(path)
-
-
-def _stretches(hits: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the runs of consecutive numbers as (first, how many)."""
-    runs: list[tuple[int, int]] = []
-    for t in hits:
-        if runs and sum(runs[-1]) == t:
-            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
-        else:
-            runs.append((t, 1))
-    return runs
 
 
 def share_bars(name: str, title: str, rows: Sequence[tuple[str, float, str]]) -> Markup:
@@ -379,30 +369,20 @@ def share_bars(name: str, title: str, rows: Sequence[tuple[str, float, str]]) ->
     for k, (words, share, spelt) in enumerate(rows):
         y = 46 * k
         parts += [
-            tag("text", words, x=0, y=y + 14, class_="label"),
+            text(words, 0, y + 14, "label"),
             tag("rect", x=0, y=y + 20, width=WIDTH, height=14, rx=3, class_="ground"),
             tag("rect", x=0, y=y + 20, width=WIDTH * share, height=14, rx=3, class_=f"f{k + 1}"),
-            tag("text", spelt, x=WIDTH, y=y + 14, class_="tip end"),
+            text(spelt, WIDTH, y + 14, "tip end"),
         ]
     described = "; ".join(f"{words}: {spelt}" for words, _, spelt in rows) + "."
     return picture(name, title, described, (WIDTH, 46 * len(rows) - 8), *parts)
 
 
-def bar(value: float, largest: float, width: float = 120.0) -> Markup:
+def bar(value: float, largest: float) -> Markup:
     """Draw a bar from the middle to the left or right: decoration of a number beside it."""
-    half, size = width / 2, abs(value) / largest * (width / 2 - 1) if largest else 0.0
-    return tag(
-        "svg",
-        tag("line", x1=half, x2=half, y1=0, y2=14, class_="axis"),
-        tag(
-            "rect",
-            x=half if value >= 0 else half - size,
-            y=2,
-            width=size,
-            height=10,
-            class_="bar up" if value >= 0 else "bar down",
-        ),
-        class_="tiny",
-        aria_hidden="true",
-        viewBox=f"0 0 {width:g} 14",
-    )
+    half = 60.0
+    size = abs(value) / largest * (half - 1) if largest else 0.0
+    left, kind = (half, "bar up") if value >= 0 else (half - size, "bar down")
+    middle = tag("line", x1=half, x2=half, y1=0, y2=14, class_="axis")
+    filled = tag("rect", x=left, y=2, width=size, height=10, class_=kind)
+    return tag("svg", middle, filled, class_="tiny", aria_hidden="true", viewBox="0 0 120 14")
