@@ -6,6 +6,7 @@ the transport's seam, a record of all it sends, and a network namespace to live 
 
 import atexit
 import functools
+import itertools
 import json
 import os
 import signal
@@ -48,15 +49,26 @@ SCHEMA = Schema(
 )
 
 
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+FIRST, EACH = 12_000, 2_000
+"""Ports below those that the system gives to outgoing connections: nobody else takes one before
+its peer listens. Every worker of pytest has a range of its own."""
+_ports = itertools.cycle(FIRST + WORKER % 10 * EACH + (os.getpid() + k) % EACH for k in range(EACH))
+
+
 def free_ports(n):
-    """Return n ports that are free now, all different."""
-    probes = [socket.socket() for _ in range(n)]
-    for probe in probes:
-        probe.bind((HERE, 0))
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
+    """Return n ports that nothing listens on, none of which was given before."""
+    return list(itertools.islice(filter(_is_free, _ports), n))
+
+
+def _is_free(port):
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HERE, port))
+        except OSError:
+            return False
+    return True
 
 
 def write_records(path, n, seed):
