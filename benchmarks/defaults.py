@@ -97,7 +97,7 @@ def scenario(generator, features, records, agents, kind):
     parts = shards(X[:cut], y[:cut], even(cut, agents, 0))
     graph = make_graph(kind, agents, 0)
     risks = [MarginRisk(part, LOSS) for part in parts]
-    sizes = Sizes((records,) * agents, features, graph.degrees)
+    sizes = Sizes((records,) * agents, features, graph.degrees, (1.0,) * agents)
     rows = []
     by_rounds = {}
     for epsilon in EPSILONS:

@@ -20,7 +20,8 @@ PUBLIC = train(RunSpec(algorithm="non-private", records=(500,) * 5, rounds=50)).
 class Towards(ADMM):
     def subproblem(self, state):
         sub = super().subproblem(state)
-        return replace(sub, linear=sub.linear - self.weight[:, None] * PUBLIC)
+        ridge = self.ridge / self.site.weight
+        return replace(sub, linear=sub.linear - ridge[:, None] * PUBLIC)
 
 
 def build(site, settings):

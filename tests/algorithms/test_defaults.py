@@ -83,7 +83,7 @@ def test_curvature_leaves_most_of_the_budget_to_the_noise(loss, epsilon, n):
 )
 def test_more_records_or_budget_never_ask_for_more_penalty(n, epsilon, delta, loss):
     def eta(records, budget):
-        sizes = Sizes((records,) * 4, 20, (2,) * 4)
+        sizes = Sizes((records,) * 4, 20, (2,) * 4, (1.0,) * 4)
         return default_eta(sizes, (budget,) * 4, loss, 50)
 
     assume(n >= 100)
@@ -93,7 +93,7 @@ def test_more_records_or_budget_never_ask_for_more_penalty(n, epsilon, delta, lo
 
 
 def test_more_budget_than_the_sampler_can_state_changes_nothing():
-    sizes = Sizes((7000,) * 5, 41, (2,) * 5)
+    sizes = Sizes((7000,) * 5, 41, (2,) * 5, (1.0,) * 5)
 
     def plan(epsilon):
         budgets = (Budget(epsilon, 1e-6),) * 5

@@ -97,7 +97,7 @@ def networks(data, secrets):
 
 def started(prepared):
     """Agents that have spoken once."""
-    sites = prepared.federation.sites(prepared.spec.algorithm)
+    sites = prepared.federation.sites(prepared.method)
     agents = make_agents(
         prepared.spec.algorithm, sites, [prepared.settings] * len(sites), SecureNoise()
     )

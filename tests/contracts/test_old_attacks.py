@@ -31,7 +31,8 @@ AWAY = np.array([[Q, -Q]])
 
 
 def settings_for(rounds):
-    plan = gaussian_plan(Sizes((RECORDS,) * 2, 2, (1, 1)), [BUDGET] * 2, Logistic(), rounds, None)
+    sizes = Sizes((RECORDS,) * 2, 2, (1, 1), (1.0, 1.0))
+    plan = gaussian_plan(sizes, [BUDGET] * 2, Logistic(), rounds, None)
     # A β whose radius takes the pushes that told everything in 0.1.
     return Settings(plan.rounds, (plan.eta,), (0.0,), (BUDGET,), beta=1e-6)
 

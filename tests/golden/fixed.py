@@ -40,7 +40,8 @@ TERMS = {
     "delta": 1e-5,
     "nonce": "2026-11-18T00:00:00+00:00",
     "regularisation": 0.05,
-    "format": 2,
+    "weights": "equal",
+    "format": 3,
 }
 """An agreement that leaves the rest to defaults."""
 MORE_TERMS = {

@@ -92,7 +92,8 @@ def _filled(path):
 
 def statement(name, folder):
     """The statement.json of a small run."""
-    spec = RunSpec(**{"agents": 3, "graph": "ring", "rounds": 3, "epsilon": 2.0, **SPECS[name]})
+    usual = {"agents": 3, "graph": "ring", "rounds": 3, "epsilon": 2.0, "weights": "equal"}
+    spec = RunSpec(**{**usual, **SPECS[name]})
     place = write_run(train(spec), folder / "run")
     found = json.loads((place / "statement.json").read_text("utf-8"))
     return {each: found[each] for each in found if each not in MOVING}
@@ -100,8 +101,8 @@ def statement(name, folder):
 
 def model(algorithm):
     """What a seeded run of an algorithm ends with."""
-    spec = RunSpec(algorithm=algorithm, agents=3, graph="ring", rounds=3, epsilon=2.0, seed=5)
-    return train(spec).trace.model()[0].tolist()
+    usual = {"agents": 3, "graph": "ring", "rounds": 3, "epsilon": 2.0, "weights": "equal"}
+    return train(RunSpec(algorithm=algorithm, seed=5, **usual)).model.tolist()
 
 
 def main():

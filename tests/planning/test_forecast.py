@@ -244,7 +244,7 @@ def test_no_file_is_opened_without_public_records(monkeypatch):
 
 
 def test_rounds_are_those_of_the_rule():
-    sizes = Sizes((600,) * 3, 10, (2, 2, 2))
+    sizes = Sizes((600,) * 3, 10, (2, 2, 2), (1.0,) * 3)
     assert setup(_case(), 1.0).rounds == default_rounds(sizes, [Budget(1.0, 1e-5)] * 3, Logistic())
 
 

@@ -10,6 +10,7 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
 from ppadmm.algorithms import ALGORITHMS
+from ppadmm.algorithms.method import MethodSpec
 from ppadmm.data import Classes, Dataset, Numeric, Schema
 from ppadmm.engines import local
 from ppadmm.errors import DataError, InputError
@@ -44,7 +45,7 @@ def test_without_noise_it_reaches_the_pooled_optimum(digits):
     federation = build_federation(digits, 3, "complete", Multinomial(10), 0)
     weight = 0.01
     settings = make_settings(rounds=150, eta=(0.004,), regularisation=(3 * weight,), beta=1e-7)
-    sites = federation.sites("non-private")
+    sites = federation.sites(MethodSpec(algorithm="non-private"))
     agents = make_agents("non-private", sites, [settings] * 3, SeededNoise((0,)))
     trace = local.run(agents)
     pooled = federation.pooled()
@@ -76,7 +77,6 @@ def test_evaluate_agrees_with_scikit_learn(digits):
 def test_noise_costs_accuracy_and_ten_classes_are_learnt(digits):
     federation = build_federation(digits, 5, "erdos-renyi", Multinomial(10), 0)
     from ppadmm.accounting import Budget
-    from ppadmm.algorithms.method import MethodSpec
 
     found = {}
     for epsilon in (1.0, 10.0):
@@ -86,7 +86,7 @@ def test_noise_costs_accuracy_and_ten_classes_are_learnt(digits):
             rounds=plan.rounds, eta=(plan.eta,), regularisation=(0.0,), budgets=(budgets[0],),
             beta=1e-7,
         )  # fmt: skip
-        agents = make_agents("pp", federation.sites("pp"), [settings] * 5, SeededNoise((0,)))
+        agents = make_agents("pp", federation.sites(plan), [settings] * 5, SeededNoise((0,)))
         found[epsilon] = evaluate(*federation.test, local.run(agents).model(), 10).error[0]
     assert found[10.0] < 0.25 < found[1.0] < 0.85
 

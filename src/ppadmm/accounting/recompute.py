@@ -93,6 +93,12 @@ def require_adjacency(events: Events, adjacency: str) -> None:
             )
 
 
+def smoothness(loss: str) -> float | None:
+    """Return c₁ of a loss by its name (sections 1 and 13), None for one that is not known here."""
+    known = {"logistic": 0.25, "huber-hinge": 1.0, "multinomial": 0.5}
+    return known.get(loss.removeprefix("one-vs-rest "))
+
+
 # -- section 14: runs that were chosen one after the other ------------------------------------
 
 

@@ -60,7 +60,7 @@ def sampler_distance(d: int) -> float:
     return 2.0 * total_variation(d, 1.0, FINENESS) + TAIL
 
 
-def objective_grid(sigma: Array, beta: float, d: int) -> Array:
+def objective_grid(sigma: Array, beta: float | Array, d: int) -> Array:
     """Return grids (R,) for b: fine against σ₁ (R,), and √d·g/2 within half the margin of β.
 
     The other half is for writing b as doubles (`ppadmm.mechanisms.limits`).
@@ -68,6 +68,6 @@ def objective_grid(sigma: Array, beta: float, d: int) -> Array:
     return np.minimum(FINENESS * sigma, MARGIN * beta / math.sqrt(d))
 
 
-def output_grid(sigma: Array, beta: float, mu: Array, d: int) -> Array:
+def output_grid(sigma: Array, beta: float | Array, mu: Array, d: int) -> Array:
     """Return grids (R,) for the release: fine against σ₂, and √d·g within the margin of Δ₂."""
     return np.minimum(FINENESS * sigma, 2.0 * MARGIN * beta / (mu * math.sqrt(d)))

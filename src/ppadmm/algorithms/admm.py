@@ -1,7 +1,11 @@
 """Decentralised consensus ADMM, whatever makes its primal step private.
 
-    primal:  θᵢ⁺ = argmin fᵢ(θ) + 2λᵢᵀθ + η Σⱼ ‖½(θᵢ+θⱼ) − θ‖²      (released by a mechanism)
+    primal:  θᵢ⁺ = argmin wᵢfᵢ(θ) + (λ̂/N)R(θ) + 2λᵢᵀθ + η Σⱼ ‖½(θᵢ+θⱼ) − θ‖²
     dual:    λᵢ⁺ = λᵢ + (η/2) Σⱼ (θᵢ⁺ − θⱼ⁺)
+
+The primal step is released by a mechanism. An agent solves it divided by its weight wᵢ, which has
+the same minimiser: its loss is then a mean over its records whatever wᵢ is, and all that a weight
+changes is public (docs/privacy.md, section 16).
 
 The dual is kept as λᵢ = (η/2) Σⱼ (Sᵢ − Sⱼ) with S the running sum of all that an agent has
 released, so a message that carries (round, θ, S) makes up for any that was lost before it.
@@ -35,13 +39,13 @@ class ADMMState(HoldsRecords):
 
 @dataclass(frozen=True)
 class ADMM(HoldsRecords):
-    """Consensus ADMM at one site with penalty η (R,) and regulariser weight λ̂/N (R,)."""
+    """Consensus ADMM at one site with penalty η (R,) and its part λ̂/N (R,) of the regulariser."""
 
     site: Site
     name: str
     rounds: int
     eta: Array
-    weight: Array
+    ridge: Array
     solver: Solver
     mechanism: Mechanism
 
@@ -72,10 +76,11 @@ class ADMM(HoldsRecords):
         return ADMMState(0, heard, heard, warm)
 
     def subproblem(self, state: ADMMState) -> Subproblem:
-        """Return F with c = 2λᵢ − η(t) Σⱼ (θᵢ + θⱼ)."""
+        """Return F/wᵢ: μ = (λ̂/N + 2η(t)|B|)/wᵢ and c = (2λᵢ − η(t) Σⱼ (θᵢ + θⱼ))/wᵢ."""
         penalty, degree = self.penalty(state.round), np.array([self.site.degree])
         linear = linear_term(self.eta, penalty, degree, state.own, state.theirs)
-        return Subproblem(self.site.risk, self.weight + 2.0 * penalty * degree, linear)
+        mu = self.ridge + 2.0 * penalty * degree
+        return Subproblem(self.site.risk, mu / self.site.weight, linear / self.site.weight)
 
     def propose(self, state: ADMMState, charged: ChargedNoise) -> tuple[ADMMState, Release]:
         """Solve this round's subproblem through the mechanism."""
@@ -131,7 +136,7 @@ def bind(rule: type[A], name: str, site: Site, settings: Settings, mechanism: Me
         name=name,
         rounds=settings.rounds,
         eta=settings.etas,
-        weight=settings.weights(site.agents),
+        ridge=settings.ridge(site.agents),
         solver=solver_named(settings.solver, site.risk.d),
         mechanism=mechanism,
     )

@@ -13,6 +13,7 @@ from ppadmm.algorithms.defaults import Hyperparameters, Sizes
 from ppadmm.algorithms.settings import Settings
 from ppadmm.arrays import Array
 from ppadmm.mechanisms import ChargedNoise, Release
+from ppadmm.problem.graphs import Graph
 from ppadmm.problem.losses import Loss
 from ppadmm.problem.risk import Risk
 from ppadmm.records import HoldsRecords
@@ -23,18 +24,33 @@ Bits: TypeAlias = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Site(HoldsRecords):
-    """One agent's place in the network, with its own records. Nothing here leaves it."""
+    """One agent's place in the network, with its own records. Nothing here leaves it.
+
+    `weight` is its wᵢ in the objective, `heaviest` the largest of all agents: both are public.
+    """
 
     agent: int
     agents: int
     neighbours: tuple[int, ...]
     risk: Risk
     neighbour_degrees: tuple[int, ...] = ()
+    weight: float = 1.0
+    heaviest: float = 1.0
 
     @property
     def degree(self) -> int:
         """|Bᵢ|."""
         return len(self.neighbours)
+
+
+def site_in(graph: Graph, agent: int, risk: Risk, weights: Sequence[float]) -> Site:
+    """Return an agent's place in a network whose agents have these `weights`.
+
+    One without records has a weight of 0; what it minimises is the same for any other.
+    """
+    near = graph.neighbours(agent)
+    degrees, own = tuple(map(graph.degree, near)), weights[agent] or 1.0
+    return Site(agent, graph.size, near, risk, degrees, own, max(weights))
 
 
 @dataclass(frozen=True)

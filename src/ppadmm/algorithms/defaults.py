@@ -37,16 +37,26 @@ LOUDER = 8.0
 
 @dataclass(frozen=True)
 class Sizes:
-    """What is public about a run before it starts."""
+    """What is public about a run before it starts, of the agents who have records.
+
+    In the common objective a site's curvature, sensitivity and noise are those of n/w records that
+    count once: its `effective` number. With weights by records all have the same.
+    """
 
     records: tuple[int, ...]
     features: int
     degrees: tuple[int, ...]
+    weights: tuple[float, ...]
 
     @property
     def agents(self) -> int:
         """N, of those who have records."""
         return len(self.records)
+
+    @property
+    def effective(self) -> tuple[float, ...]:
+        """nᵢ/wᵢ."""
+        return tuple(n / w for n, w in zip(self.records, self.weights, strict=True))
 
 
 @dataclass(frozen=True)
@@ -60,7 +70,7 @@ class Hyperparameters:
 
 def remaining_noise(sizes: Sizes, budgets: Sequence[Budget], lipschitz: float) -> float:
     """σ̄: the standard deviation left in the mean gradient after averaging over agents."""
-    pairs = zip(sizes.records, budgets, strict=True)
+    pairs = zip(sizes.effective, budgets, strict=True)
     variances = [(2.0 * lipschitz / n / gdp_ratio(b.epsilon, b.delta)) ** 2 for n, b in pairs]
     return math.sqrt(sum(variances)) / sizes.agents
 
@@ -68,12 +78,13 @@ def remaining_noise(sizes: Sizes, budgets: Sequence[Budget], lipschitz: float) -
 def loudest(sizes: Sizes, budgets: Sequence[Budget]) -> tuple[tuple[int, ...], float]:
     """Return the agents without which least noise remains, and how many times less that is.
 
-    Leaving out agents of noise σᵢ moves σ̄ = √(Σσᵢ²)/N both ways: a smaller sum, a smaller N.
+    Leaving out agents of noise σᵢ moves σ̄ = √(Σσᵢ²)/Σwᵢ both ways: both sums become smaller.
     """
-    pairs = zip(sizes.records, budgets, strict=True)
+    pairs, weights = zip(sizes.effective, budgets, strict=True), np.array(sizes.weights)
     noise = np.array([1.0 / n / gdp_ratio(b.epsilon, b.delta) for n, b in pairs])
-    order = np.argsort(-noise, kind="stable")
-    remaining = np.sqrt(np.cumsum(noise[order[::-1]] ** 2))[::-1] / np.arange(len(noise), 0, -1)
+    order = np.argsort(-(noise**2) / weights, kind="stable")
+    left = order[::-1]
+    remaining = (np.sqrt(np.cumsum(noise[left] ** 2)) / np.cumsum(weights[left]))[::-1]
     k = int(np.argmin(remaining))
     return tuple(order[:k].tolist()), float(remaining[0] / remaining[k])
 
@@ -91,19 +102,20 @@ def default_beta(
 ) -> float:
     """Return β: BETA, or as much more as every agent's solves and the room for values ask for.
 
-    `sizes.degrees` are those that count in μ = λ̂/N + 2η|B|. Values need room for one step along
-    the steepest gradient and for T noises, (G + √T·q)/μ.
+    `sizes.degrees` are those that count in wμ = λ̂/N + 2η|B|. Values need room for one step along
+    the steepest gradient and for T noises, (G + √T·q)/μ. A solve reaches β/w.
     """
     parameters, n = loss.outputs * sizes.features, np.array(sizes.records)
-    degrees = np.array(sizes.degrees)
-    mu = plan.regularisation / sizes.agents + 2.0 * plan.eta * degrees
+    degrees, weights = np.array(sizes.degrees), np.array(sizes.weights)
+    steepness = plan.regularisation / sizes.agents + 2.0 * plan.eta * degrees
+    mu, heaviest = steepness / weights, float(weights.max())
     ratios = np.array([gdp_ratio(b.epsilon, b.delta) for b in budgets])
     sigma = LOUDER * 2.0 * loss.lipschitz * math.sqrt(plan.rounds) / (n * ratios)
     q = noise_quantile(sigma, parameters)
     room = float(((loss.lipschitz + math.sqrt(plan.rounds) * q) / mu).max())
-    most = float(mu.max()) + 2.0 * plan.eta * max(sizes.agents - 1, 1) * bool(degrees.any())
-    each = least_beta(loss, parameters, int(n.max()), mu, q)
-    per_beta = float(public_radius(loss, parameters, 1.0, np.array(most)))
+    most = float(steepness.max()) + 2.0 * plan.eta * max(sizes.agents - 1, 1) * bool(degrees.any())
+    each = weights * least_beta(loss, parameters, int(n.max()), mu, q)
+    per_beta = float(public_radius(loss, parameters, 1.0 / heaviest, np.array(most / heaviest)))
     return max(BETA, _round_up(max(float(each.max()), room / per_beta)))
 
 
@@ -136,7 +148,7 @@ def penalty_rate(sizes: Sizes, noise: float) -> float:
 
 def _floor(sizes: Sizes, budgets: Sequence[Budget], loss: Loss) -> float:
     """Return the η at which Tφκ² is CURVATURE·m²/2 at the worst agent, divided by √T."""
-    triples = zip(sizes.records, sizes.degrees, budgets, strict=True)
+    triples = zip(sizes.effective, sizes.degrees, budgets, strict=True)
     return max(
         loss.smoothness
         * math.sqrt(loss.square)
@@ -145,7 +157,7 @@ def _floor(sizes: Sizes, budgets: Sequence[Budget], loss: Loss) -> float:
     )
 
 
-def smallest_mu(budget: Budget, n: int, loss: Loss, features: int, releases: int) -> float:
+def smallest_mu(budget: Budget, n: float, loss: Loss, features: int, releases: int) -> float:
     """Return the smallest μ at which some noise reaches the budget when a record is replaced.
 
     Infinite if none does: the sampler is then too coarse for so small a δ.

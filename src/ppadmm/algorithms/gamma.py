@@ -63,7 +63,7 @@ def gamma_plan(
     rounds = rounds or ROUNDS
     noise = remaining_noise(sizes, budgets, loss.lipschitz) * math.sqrt(sizes.features + 1.0)
     wanted = rounds * penalty_rate(sizes, noise)
-    triples = zip(sizes.records, sizes.degrees, budgets, strict=True)
+    triples = zip(sizes.effective, sizes.degrees, budgets, strict=True)
     room = min(degree * n * gdp_ratio(b.epsilon, b.delta) for n, degree, b in triples)
     least = 2.5 * loss.smoothness * math.sqrt(rounds) / room
     return Hyperparameters(
@@ -73,7 +73,7 @@ def gamma_plan(
 
 def _half_for_noise(sizes: Sizes, budgets: Sequence[Budget], loss: Loss, releases: int) -> float:
     """Return the least η at which J takes at most half of a release's ε at every agent."""
-    q, triples = loss.span, set(zip(sizes.records, sizes.degrees, budgets, strict=True))
+    q, triples = loss.span, set(zip(sizes.effective, sizes.degrees, budgets, strict=True))
 
     def most(budget: Budget) -> float:
         share = min(epsilon_per_release(budget, releases) / (2.0 * q), 700.0)

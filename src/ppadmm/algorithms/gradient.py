@@ -1,6 +1,6 @@
 """Noisy decentralised gradient descent: what a user of a mainstream library would build.
 
-    θᵢ⁺ = Σⱼ Wᵢⱼ θⱼ − α(∇fᵢ(θᵢ) + (λ̂/N)θᵢ + N(0, σ²I)),   W = Metropolis weights.
+    θᵢ⁺ = Σⱼ Wᵢⱼ θⱼ − α(wᵢ(∇fᵢ(θᵢ) + N(0, σ²I)) + (λ̂/N)θᵢ),   W = Metropolis weights.
 
 The mean gradient changes by at most s when a record is replaced (‖x‖ ≤ 1, so no clipping is
 needed) and by twice its rounding; T Gaussian releases compose exactly. Values are brought into a
@@ -53,7 +53,7 @@ class NoisyGradient(HoldsRecords):
     name: str
     rounds: int
     step: Array
-    weight: Array
+    ridge: Array
     sigma: Array
     charges: tuple[Charge, ...]
     radius: Array
@@ -77,7 +77,8 @@ class NoisyGradient(HoldsRecords):
 
     def propose(self, state: GradientState, charged: ChargedNoise) -> tuple[GradientState, Release]:
         """Release the mixed point minus α times a noisy gradient."""
-        slope = self._noisy(state, charged) + self.weight[:, None] * state.own.value
+        slope = self.site.weight * self._noisy(state, charged)
+        slope = slope + self.ridge[:, None] * state.own.value
         value = within(self._mixed(state) - self.step[:, None] * slope, self.radius)
         own = SharedState(value, state.own.total + value)
         return replace(state, own=own), Release.everyone(value)
@@ -116,7 +117,7 @@ class NoisyGradient(HoldsRecords):
 def build_gradient(site: Site, settings: Settings) -> NoisyGradient:
     """Return noisy gradient descent at one site; η is the step α."""
     loss, n = site.risk.loss, max(site.risk.n, 1)
-    radius = ROOM * settings.rounds * settings.etas * loss.lipschitz
+    radius = ROOM * settings.rounds * settings.etas * loss.lipschitz * site.heaviest
     changed = (2.0 if settings.adjacency == "replace-one" else 1.0) * loss.lipschitz / n
     error = loss.lipschitz * summing(n, loss.span) + data_rounding(loss, site.risk.d) * radius
     sensitivity = (changed + 2.0 * error) * (1.0 + MARGIN)
@@ -127,7 +128,7 @@ def build_gradient(site: Site, settings: Settings) -> NoisyGradient:
         name="gradient",
         rounds=settings.rounds,
         step=settings.etas,
-        weight=settings.weights(site.agents),
+        ridge=settings.ridge(site.agents),
         sigma=sensitivity / ratios if site.risk.n else np.zeros_like(ratios),
         charges=tuple(charge for _, charge in charges),
         radius=radius,

@@ -139,7 +139,7 @@ def build_ipp(site: Site, settings: Settings) -> ADMM:
         name="ipp",
         rounds=settings.rounds,
         eta=settings.etas,
-        weight=settings.weights(site.agents),
+        ridge=settings.ridge(site.agents),
         solver=solver_named(settings.solver, site.risk.d),
         mechanism=mechanism,
         statistic=statistic,

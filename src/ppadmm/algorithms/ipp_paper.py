@@ -122,7 +122,7 @@ def build_paper_ipp(site: Site, settings: Settings) -> PaperIPP:
         name="ipp",
         rounds=settings.rounds,
         eta=settings.etas,
-        weight=inner.weights(site.agents),
+        ridge=inner.ridge(site.agents),
         solver=solver_named(settings.solver, site.risk.d),
         mechanism=replace(mechanism, noises=noises),
         clip=clip,

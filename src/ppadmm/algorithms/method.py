@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import compress
 from typing import Any
 
 from ppadmm import checks
@@ -17,6 +18,7 @@ from ppadmm.algorithms.settings import (
     Settings,
     Speaking,
 )
+from ppadmm.algorithms.weights import WEIGHTS, site_weights
 from ppadmm.errors import InputError
 from ppadmm.problem.losses import LOSSES, Loss
 from ppadmm.problem.multiclass import MULTICLASS
@@ -40,6 +42,7 @@ class MethodSpec:
     beta: float | None = None
     calibration: str = "proven"
     adjacency: str = "replace-one"
+    weights: str | None = None
     speaking: Speaking = HALF_THE_ROUNDS
 
     def __post_init__(self) -> None:
@@ -48,12 +51,22 @@ class MethodSpec:
         checks.one_of("multiclass", self.multiclass, MULTICLASS)
         checks.one_of("calibration", self.calibration, CALIBRATIONS)
         checks.one_of("adjacency", self.adjacency, ADJACENCIES)
+        self._check_weights()
         self._coerce("delta", checks.probability)
         self._coerce("beta", checks.probability)
         self._coerce("eta", checks.positive)
         self._coerce("regularisation", checks.non_negative)
         if self.rounds is not None:
             checks.count("rounds", self.rounds, at_most=MAX_ROUNDS)
+
+    def _check_weights(self) -> None:
+        if self.weights is not None:
+            checks.one_of("weights", self.weights, WEIGHTS)
+        if self.calibration == "paper" and self.weighting != "equal":
+            raise InputError(
+                "In the paper's calibration all sites count alike; leave weights out or give "
+                f"'equal', got {self.weights!r}."
+            )
 
     def _coerce(self, name: str, check: Any) -> None:
         """Check a number that may be open, and keep it as one spelling: 1 is 1.0."""
@@ -64,6 +77,11 @@ class MethodSpec:
     def method(self) -> "MethodSpec":
         """The method alone."""
         return MethodSpec(**{field.name: getattr(self, field.name) for field in fields(MethodSpec)})
+
+    @property
+    def weighting(self) -> str:
+        """How sites are weighed: by their records; alike in the paper's calibration."""
+        return self.weights or ("equal" if self.calibration == "paper" else "records")
 
     @property
     def recipe(self) -> Recipe:
@@ -87,11 +105,14 @@ def choose(
     records, features, degrees = sizes
     recipe = method.recipe
     if recipe.pooled:
-        public, budgets = Sizes((sum(records),), features, (1,)), [strictest(budgets)]
+        public, budgets = Sizes((sum(records),), features, (1,), (1.0,)), [strictest(budgets)]
     else:
-        held = [i for i, n in enumerate(records) if n]
-        public = Sizes(tuple(records[i] for i in held), features, tuple(degrees[i] for i in held))
-        budgets = [budgets[i] for i in held]
+        holds, weights = [n > 0 for n in records], site_weights(method.weighting, records)
+        public = Sizes(
+            tuple(compress(records, holds)), features,
+            tuple(compress(degrees, holds)), tuple(compress(weights, holds)),
+        )  # fmt: skip
+        budgets = list(compress(budgets, holds))
     found = recipe.defaults(public, budgets, loss, method.rounds, method.eta)
     found = replace(found, regularisation=method.regularisation or found.regularisation)
     beta = method.beta
@@ -104,6 +125,7 @@ def choose(
         eta=found.eta,
         regularisation=found.regularisation,
         beta=beta or BETA,
+        weights=method.weighting,
     )
 
 

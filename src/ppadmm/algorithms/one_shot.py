@@ -1,9 +1,9 @@
 """One release per agent: a perturbed local model, averaged over agents.
 
 Also the same at one place: objective perturbation on the pooled records, the price of
-decentralisation. Both minimise (1/n)Σℓ + (μ/2)‖θ‖² + bᵀθ with μ = λ̂/N and release once, with
-PP-ADMM's mechanism and proof. An average of local minimisers is not the minimiser of the average,
-so one-shot averaging keeps a bias without noise, too.
+decentralisation. Both minimise (1/n)Σℓ + (μ/2)‖θ‖² + bᵀθ with μ = λ̂/(N·wᵢ) and release once, with
+PP-ADMM's mechanism and proof; models are averaged by weight. An average of local minimisers is not
+the minimiser of the average, so one-shot averaging keeps a bias without noise, too.
 """
 
 import math
@@ -39,7 +39,8 @@ class OneShot(ADMM):
 
     def subproblem(self, state: ADMMState) -> Subproblem:
         """Return F = f + (μ/2)‖θ‖²."""
-        return Subproblem(self.site.risk, self.weight, np.zeros_like(state.own.value))
+        mu = self.ridge / self.site.weight
+        return Subproblem(self.site.risk, mu, np.zeros_like(state.own.value))
 
 
 def build_one_shot(site: Site, settings: Settings) -> OneShot:
@@ -48,15 +49,15 @@ def build_one_shot(site: Site, settings: Settings) -> OneShot:
         raise InputError(
             f"Agent {site.agent} has no records, so it has no model to average; leave it out."
         )
-    weight = settings.weights(site.agents)
+    ridge = settings.ridge(site.agents)
     return OneShot(
         site=site,
         name="one-shot",
         rounds=1,
         eta=settings.etas,
-        weight=weight,
+        ridge=ridge,
         solver=solver_named(settings.solver, site.risk.d),
-        mechanism=perturbed_minimiser(site, settings, weight, releases=1, most=weight),
+        mechanism=perturbed_minimiser(site, settings, ridge / site.weight, 1, most=ridge),
     )
 
 
@@ -67,7 +68,7 @@ def _plan(
     budgets = usable(sizes, budgets, loss, rounds=1)
     noise = remaining_noise(sizes, budgets, loss.lipschitz)
     wanted = RATE * (math.sqrt(sizes.features) * noise) ** POWER
-    pairs = set(zip(sizes.records, budgets, strict=True))
+    pairs = set(zip(sizes.effective, budgets, strict=True))
     needed = [smallest_mu(b, n, loss, sizes.features, releases=1) for n, b in pairs]
     least = 2.0 * max(mu for mu in [0.0, *needed] if mu < math.inf)
     return Hyperparameters(1, 1.0, sizes.agents * max(wanted, least))

@@ -48,23 +48,30 @@ def pp_mechanism(site: Site, settings: Settings) -> Mechanism:
 
 
 def radius(site: Site, settings: Settings, most: Array) -> Array:
-    """Return R (R,) where every agent's μ ≤ `most` (R,): all agents find the same.
+    """Return R (R,) where every agent's wᵢμᵢ ≤ `most` (R,): all agents find the same.
 
-    There is none in the paper's calibration, which is not private anyway.
+    It is that of the heaviest agent: rounding at norm R takes the least of β/wᵢ at any other. There
+    is none in the paper's calibration, which is not private anyway.
     """
     if settings.calibration == "paper":
         return np.full(settings.replicates, np.inf)
-    return public_radius(site.risk.loss, site.risk.d, settings.beta, most)
+    loss, d, heaviest = site.risk.loss, site.risk.d, site.heaviest
+    return public_radius(loss, d, settings.beta / heaviest, most / heaviest)
 
 
 def steepest(site: Site, settings: Settings) -> Array:
-    """Return the μ (R,) of an agent whose neighbours are all the others."""
-    return settings.weights(site.agents) + 2.0 * settings.etas * max(site.agents - 1, 1)
+    """Return the wμ (R,) of an agent whose neighbours are all the others."""
+    return settings.ridge(site.agents) + 2.0 * settings.etas * max(site.agents - 1, 1)
 
 
 def convexity(site: Site, settings: Settings) -> Array:
-    """μ = λ̂/N + 2η|B|, (R,)."""
-    return settings.weights(site.agents) + 2.0 * settings.etas * site.degree
+    """μ = (λ̂/N + 2η|B|)/wᵢ, (R,): of the subproblem in units of the mean loss."""
+    return (settings.ridge(site.agents) + 2.0 * settings.etas * site.degree) / site.weight
+
+
+def residual(site: Site, settings: Settings) -> float:
+    """β/wᵢ, in the same units: two minimisers are then 2β/(λ̂/N + 2η|B|) apart, whatever wᵢ is."""
+    return settings.beta / site.weight
 
 
 def perturbed_minimiser(
@@ -77,7 +84,7 @@ def perturbed_minimiser(
 ) -> PerturbedMinimiser:
     """Return the mechanism whose `releases`, with what is released `besides`, cost the budget.
 
-    `most` (R,) is the largest μ of any agent [that of one whose neighbours are all the others].
+    `most` (R,) is the largest wμ of any agent [that of one whose neighbours are all the others].
     """
     if settings.calibration == "paper":
         noises = [_paper_noise(site, settings, k, float(mu[k]), releases) for k in range(len(mu))]
@@ -92,7 +99,8 @@ def perturbed_minimiser(
 def reach(site: Site, settings: Settings, mu: Array, most: Array | None = None) -> Reach:
     """Return how far an agent's numbers may go."""
     risk, most = site.risk, steepest(site, settings) if most is None else most
-    return Reach(risk.loss, risk.d, risk.n, mu, settings.beta, radius(site, settings, most))
+    beta, most_allowed = residual(site, settings), radius(site, settings, most)
+    return Reach(risk.loss, risk.d, risk.n, mu, beta, most_allowed, site.weight)
 
 
 def perturbed(site: Site, settings: Settings, mu: float) -> StepConstants:
@@ -104,7 +112,7 @@ def perturbed(site: Site, settings: Settings, mu: float) -> StepConstants:
         n=site.risk.n,
         d=site.risk.d,
         mu=mu,
-        beta=settings.beta,
+        beta=residual(site, settings),
         adjacency=settings.adjacency,
         span=loss.span,
         trace=loss.trace,
@@ -141,10 +149,10 @@ def _way_out(site: Site, settings: Settings, k: int, mu: float, needed: float) -
     """Name what raises μ to what is needed: η where it counts, else the regularisation."""
     if not mu < needed < math.inf:
         return "choose a larger δ"
-    weight = float(settings.weights(site.agents)[k])
-    if mu > weight:
-        return f"choose η > {_rounded_up((needed - weight) / (2.0 * site.degree))}"
-    return f"choose a regularisation > {_rounded_up(needed * site.agents)}"
+    ridge, least = float(settings.ridge(site.agents)[k]), needed * site.weight
+    if mu * site.weight > ridge:
+        return f"choose η > {_rounded_up((least - ridge) / (2.0 * site.degree))}"
+    return f"choose a regularisation > {_rounded_up(least * site.agents)}"
 
 
 def _rounded_up(value: float) -> str:

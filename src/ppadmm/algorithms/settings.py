@@ -88,6 +88,6 @@ class Settings:
         """η, shape (R,)."""
         return np.array(self.eta)
 
-    def weights(self, agents: int) -> Array:
-        """λ̂/N, shape (R,)."""
+    def ridge(self, agents: int) -> Array:
+        """λ̂/N, shape (R,): every agent's part of the regulariser."""
         return np.array(self.regularisation) / agents

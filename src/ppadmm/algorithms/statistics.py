@@ -19,7 +19,7 @@ from ppadmm.arrays import Array
 from ppadmm.mechanisms.limits import Reach, data_rounding
 from ppadmm.problem.risk import Subproblem, accumulated, summing
 from ppadmm.registry import Registry
-from ppadmm.solvers.base import Solver, Warm
+from ppadmm.solvers.base import Solver, Tolerance, Warm
 
 
 class Statistic(Protocol):
@@ -36,7 +36,7 @@ class Statistic(Protocol):
         """Return what noise of size σ₁ alone does to the statistic, roughly: (R,)."""
 
     def measure(
-        self, sub: Subproblem, own: Array, solver: Solver, start: Warm, beta: float
+        self, sub: Subproblem, own: Array, solver: Solver, start: Warm, beta: Tolerance
     ) -> tuple[Array, Warm]:
         """Return the statistic (A,) at the last released values `own` (A, d), and a warm start."""
 
@@ -64,7 +64,7 @@ class GradientNorm:
         return np.asarray(sigma1 * np.sqrt(d))
 
     def measure(
-        self, sub: Subproblem, own: Array, solver: Solver, start: Warm, beta: float
+        self, sub: Subproblem, own: Array, solver: Solver, start: Warm, beta: Tolerance
     ) -> tuple[Array, Warm]:
         """One pass over the records; the next solve may start where the gradient is known now."""
         data = sub.risk.gradient(own)
@@ -93,7 +93,7 @@ class Movement:
         return np.asarray(sigma1 * np.sqrt(d) / mu)
 
     def measure(
-        self, sub: Subproblem, own: Array, solver: Solver, start: Warm, beta: float
+        self, sub: Subproblem, own: Array, solver: Solver, start: Warm, beta: Tolerance
     ) -> tuple[Array, Warm]:
         """One solve without noise."""
         solution = solver.solve(sub, start, beta)
@@ -126,7 +126,7 @@ class LossDecrease:
         return np.full_like(mu, 1e-3)
 
     def measure(
-        self, sub: Subproblem, own: Array, solver: Solver, start: Warm, beta: float
+        self, sub: Subproblem, own: Array, solver: Solver, start: Warm, beta: Tolerance
     ) -> tuple[Array, Warm]:
         """One solve without noise and two evaluations."""
         solution = solver.solve(sub, start, beta)

@@ -52,9 +52,10 @@ class ScoredRun:
         )
 
     def mu(self, t: int) -> Array:
-        """μ of round t, (1,) or (R,): λ̂/N + 2η|B|, but for who listens to nobody."""
-        degree = self.world.place.degree if recipe_named(self.rule.name).listens else 0
-        return np.asarray(self.rule.weight + 2.0 * degree * self.rule.penalty(t))
+        """μ of round t, (1,) or (R,): (λ̂/N + 2η|B|)/w, but for who listens to nobody."""
+        place = self.world.place
+        degree = place.degree if recipe_named(self.rule.name).listens else 0
+        return np.asarray((self.rule.ridge + 2.0 * degree * self.rule.penalty(t)) / place.weight)
 
     def noise(self, t: int, theta: Array, side: int) -> Array:
         """−b = ∇F(θ), the noise that would have made θ the minimiser on a side; (R, d)."""

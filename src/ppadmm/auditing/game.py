@@ -42,11 +42,20 @@ FINISHED, REFUSED, GAVE_UP = range(3)
 
 @dataclass(frozen=True, kw_only=True)
 class Position:
-    """Where the agent sits: `degree` neighbours, each of which has `theirs` neighbours itself."""
+    """Where the agent sits: `degree` neighbours, each of which has `theirs` neighbours itself.
+
+    `weight` is its own in the objective; the other agents share the rest.
+    """
 
     agents: int = 2
     degree: int = 1
     theirs: int = 1
+    weight: float = 1.0
+
+    @property
+    def heaviest(self) -> float:
+        """The largest weight of all agents."""
+        return max(self.weight, (self.agents - self.weight) / max(self.agents - 1, 1))
 
 
 PAIR = Position()
@@ -77,8 +86,8 @@ class NeighbouringData:
 
     @property
     def mu(self) -> float:
-        """2η|B|."""
-        return 2.0 * self.eta * self.place.degree
+        """2η|B|/w."""
+        return 2.0 * self.eta * self.place.degree / self.place.weight
 
     def shard(self, side: int) -> Shard:
         """Return the records of a side."""
@@ -88,7 +97,8 @@ class NeighbouringData:
         """Return the agent's place in the network, with the records of a side."""
         place, risk = self.place, risk_of(self.shard(side), self.loss)
         others = tuple(range(1, 1 + place.degree))
-        return Site(0, place.agents, others, risk, (place.theirs,) * place.degree)
+        degrees, weights = (place.theirs,) * place.degree, (place.weight, place.heaviest)
+        return Site(0, place.agents, others, risk, degrees, *weights)
 
     def slope(self, theta: Array, side: int) -> Array:
         """∇f(θ) of a side, written down anew; (R, d) → (R, d)."""

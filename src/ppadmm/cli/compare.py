@@ -29,6 +29,7 @@ def compare(
     rounds: options.Rounds = None,
     eta: options.Eta = None,
     beta: options.Beta = None,
+    weights: options.Weights = None,
     jobs: options.Jobs = None,
     engine: options.SweepEngine = "pool",
     ray_address: options.RayAddress = None,
@@ -54,7 +55,7 @@ def compare(
             data=data, algorithms=algorithms, epsilons=numbers("epsilons", epsilons), delta=delta,
             seeds=seeds, splits=splits, agents=agents, partition=partition, graph=graph, loss=loss,
             label=label, data_dir=data_dir, calibration=calibration, rounds=rounds, eta=eta,
-            beta=beta, multiclass=multiclass,
+            beta=beta, multiclass=multiclass, weights=weights,
         )  # fmt: skip
         with progress(as_json, "cells") as report:
             rows = run(grid, report, out, jobs or 1, runner)

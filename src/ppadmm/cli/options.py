@@ -99,6 +99,16 @@ _multiclass = partial(
     "Three or more classes: multinomial (logistic only) or one-vs-rest",
 )
 _calibration = partial(_open, "--calibration", "NAME", "proven, or paper (a claim, NOT private)")
+Weights = Annotated[
+    str | None,
+    _open(
+        "--weights",
+        "NAME",
+        "How sites count: by their records, or equal",
+        "records",
+        "records, equal",
+    ),
+]
 _regularisation = partial(_open, "--regularisation", "λ", "Weight of ½‖θ‖²")
 rounds = partial(_open, "--rounds", "T", "Rounds")
 eta = partial(_open, "--eta", "η", "Penalty of ADMM")

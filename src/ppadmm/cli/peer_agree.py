@@ -54,6 +54,7 @@ def agree(
     rounds: options.Rounds = None,
     eta: options.Eta = None,
     regularisation: options.Regularisation = 0.0,
+    weights: options.Weights = None,
     patience: Annotated[
         float, options.value("S", "Seconds to wait for a silent neighbour in the run.")
     ] = 600.0,
@@ -72,7 +73,7 @@ def agree(
 
     method = MethodSpec(
         algorithm=algorithm, loss=loss, multiclass=multiclass, delta=delta, rounds=rounds, eta=eta,
-        regularisation=regularisation,
+        regularisation=regularisation, weights=weights,
     )  # fmt: skip
     offered = [Card.load(path) for path in cards]
     terms = draft_agreement(offered, graph, method, patience=patience, pace=pace)

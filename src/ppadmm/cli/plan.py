@@ -58,6 +58,7 @@ def plan(
     rounds: options.Rounds = None,
     eta: options.Eta = None,
     beta: options.Beta = None,
+    weights: options.Weights = None,
     seeds: Annotated[int, options.value("K", "Simulated runs, dealt over the populations.")] = 12,
     seed: Annotated[int, options.value("S", "Another seed, another simulation.")] = 0,
     changes: Annotated[
@@ -91,7 +92,7 @@ def plan(
         nonprivate_error=nonprivate_error, majority_error=majority_error, like=like,
         public=None if public is None else str(public), schema=schema, label=label,
         data_dir=data_dir, adjacency=adjacency, rounds=rounds, eta=eta, beta=beta, seeds=seeds,
-        seed=seed, changes=changes,
+        seed=seed, changes=changes, weights=weights,
     )  # fmt: skip
     with interruptible(), progress(hidden=as_json) as report:
         found = run(spec, report)

@@ -71,6 +71,7 @@ def train(
     beta: options.Beta = None,
     calibration: options.OpenCalibration = None,
     adjacency: options.OpenAdjacency = None,
+    weights: options.Weights = None,
     solver: Annotated[
         str | None,
         typer.Option(
@@ -159,7 +160,7 @@ def train(
         "epsilon": epsilon, "delta": delta, "rounds": rounds, "eta": eta,
         "regularisation": regularisation, "beta": beta, "calibration": calibration,
         "adjacency": adjacency, "solver": solver, "seed": seed,
-        "multiclass": multiclass,
+        "multiclass": multiclass, "weights": weights,
     }  # fmt: skip
     tested = {"releases": releases, "statistic": statistic, "test": test, "share": test_share,
               "level": level}  # fmt: skip

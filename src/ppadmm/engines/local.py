@@ -53,10 +53,18 @@ class Trace:
         weights = tail / np.maximum(tail.sum(axis=0), 1)
         return np.asarray(np.einsum("tnr,tnrd->nrd", weights, self.releases))
 
-    def model(self) -> Array:
-        """Average over the last half of the rounds and over agents: (R, d)."""
-        mean: Array = self.agent_models().mean(axis=0)
-        return mean
+    def model(self, weights: Sequence[float] | None = None) -> Array:
+        """Average over the last half of the rounds and over agents, by weight if given: (R, d)."""
+        models = self.agent_models()
+        return averaged(models, [1.0] * len(models) if weights is None else weights)
+
+
+def averaged(models: Array, weights: Sequence[float]) -> Array:
+    """Return Σ wᵢθᵢ/Σ wᵢ of the agents' models (N, …): the same to the last bit everywhere."""
+    total = np.zeros(models.shape[1:])
+    for model, weight in zip(models, weights, strict=True):
+        total += weight * model
+    return np.asarray(total / sum(weights))
 
 
 @dataclass(frozen=True)

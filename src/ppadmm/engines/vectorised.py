@@ -36,7 +36,7 @@ def supports(agents: Sequence[Agent]) -> bool:
         and all(_quick(rule.solver) is FixedMetric for rule in rules)
         and all(isinstance(rule.mechanism, PerturbedMinimiser) for rule in rules)
         and all(len(rule.eta) == 1 for rule in rules)
-        and len({(rule.rounds, _mechanism(rule).beta) for rule in rules}) == 1
+        and len({rule.rounds for rule in rules}) == 1
         and all(each.supports(rule.site.risk) for rule in rules)
         and all(agent.untouched and not agent.charged.durable for agent in agents)
     )
@@ -96,14 +96,15 @@ def run(agents: Sequence[Agent], on_round: Callable[[int], None] | None) -> list
     risks = tuple(cast(MarginRisk, rule.site.risk) for rule in rules)
     everyone, mechanism = cast(Any, Everyone(risks)), _merged([_mechanism(r) for r in rules])
     eta = np.concatenate([rule.eta for rule in rules])
-    weight = np.concatenate([rule.weight for rule in rules])
+    steepness = np.concatenate([rule.ridge + 2.0 * rule.eta * rule.site.degree for rule in rules])
+    weight = np.array([rule.site.weight for rule in rules])
     degree, joins = np.array([rule.site.degree for rule in rules]), _adjacency(agents)
     charged, own, warm = _shared_noise(agents), *_begun(agents)
     releases = []
     for t in range(rules[0].rounds):
         theirs = SharedState(*np.split(joins @ np.hstack([own.value, own.total]), 2, axis=1))
         linear = linear_term(eta, eta, degree, own, theirs)
-        sub = Subproblem(everyone, weight + 2.0 * eta * degree, linear)
+        sub = Subproblem(everyone, steepness / weight, linear / weight[:, None])
         release, warm = mechanism.release(sub, rules[0].solver, warm, charged, Place(-1, t))
         own = SharedState(release.value, own.total + release.value)
         releases.append(release)
@@ -120,6 +121,8 @@ def _merged(mechanisms: Sequence[PerturbedMinimiser]) -> PerturbedMinimiser:
     together = replace(
         reaches[0],
         n=max(reach.n for reach in reaches),
+        beta=np.concatenate([np.atleast_1d(reach.beta) for reach in reaches]),
+        weight=np.array([reach.weight for reach in reaches]),
         mu=np.concatenate([reach.mu for reach in reaches]),
         radius=np.concatenate([reach.radius for reach in reaches]),
     )

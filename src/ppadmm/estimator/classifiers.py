@@ -82,6 +82,7 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     eta: float | None = None
     regularisation: float = 0.0
     adjacency: str = "replace-one"
+    weights: str = "records"
     ledger: str | Path | None = None
     dataset: str | None = None
     accept_composition: bool = False
@@ -233,6 +234,7 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             eta=self.eta,
             regularisation=self.regularisation,
             adjacency=self.adjacency,
+            weights=self.weights,
             seed=_seed(self.random_state),
         )
 
@@ -303,7 +305,8 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _keep(self, prepared: Prepared, output: EngineOutput, statement: Statement) -> None:
         """Keep what was released, and nothing of the records."""
         K = prepared.federation.loss.outputs
-        self._theta = output.trace.model()[0].reshape(K, -1)
+        weights = prepared.federation.weights(prepared.method)
+        self._theta = output.trace.model(weights)[0].reshape(K, -1)
         self._tallies = tuple(output.reserved)
         self.privacy_statement_ = statement
         self.private_ = statement.private
@@ -341,7 +344,7 @@ class PrivateLogisticRegression(_PrivateLinear):
         frames with categories and missing cells.
     classes
         The public list of classes.
-    rounds, eta, regularisation, adjacency
+    rounds, eta, regularisation, adjacency, weights
         As in `RunSpec`; None is chosen from public sizes.
     ledger, dataset
         A data owner's ledger to charge, and what the records are called there.

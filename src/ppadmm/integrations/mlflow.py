@@ -96,6 +96,7 @@ def _params(result: Result) -> dict[str, object]:
         "beta": settings.beta,
         "calibration": settings.calibration,
         "adjacency": settings.adjacency,
+        "weights": spec.weighting,
         "seed": spec.seed,
     }
 

@@ -31,14 +31,19 @@ STRAY = math.sqrt(-2.0 * math.log(TAIL))
 
 @dataclass(frozen=True)
 class Reach:
-    """One agent's public numbers: n records, μ (R,), β and the radius R (R,) of the run."""
+    """One agent's public numbers: n records, μ (R,), β and the radius R (R,) of the run.
+
+    β is that of the whole objective divided by the agent's `weight`. Where rows are agents, each
+    has its own: (R,).
+    """
 
     loss: Loss
     parameters: int
     n: int
     mu: Array
-    beta: float
+    beta: float | Array
     radius: Array
+    weight: float | Array = 1.0
 
     def admissible(self, sub: Subproblem) -> Subproblem:
         """Return the subproblem with ‖c‖ ≤ μR: a public function of what was released."""
@@ -50,12 +55,14 @@ class Reach:
         q = noise_quantile(sigma1, self.parameters)
         room = self.beta * q / (self.mu * self.radius)
         least = least_beta(self.loss, self.parameters, self.n, self.mu, q)
-        needed = float(np.maximum(least, room).max())
-        if not self.beta >= needed:
+        needed = np.maximum(least, room)
+        if not (self.beta >= needed).all():
+            given = float(np.max(self.weight * self.beta))
             raise SolverError(
-                f"β = {self.beta:g} is too small for double precision with {self.n:,} records, "
+                f"β = {given:g} is too small for double precision with {self.n:,} records, "
                 f"{self.parameters:,} parameters and μ = {self.mu.min():.3g}: a solve might not "
-                f"reach it; choose β ≥ {_rounded_up(needed)} or a larger η."
+                f"reach it; choose β ≥ {_rounded_up(float((self.weight * needed).max()))} or a "
+                "larger η."
             )
 
 

@@ -20,7 +20,7 @@ from ppadmm.mechanisms.limits import Reach, within
 from ppadmm.mechanisms.release import Release
 from ppadmm.noise import Key, NoiseSource
 from ppadmm.problem.risk import Subproblem
-from ppadmm.solvers.base import Solution, Solver, Warm, not_certified
+from ppadmm.solvers.base import Solution, Solver, Tolerance, Warm, not_certified
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class PerturbedMinimiser:
         self.reach.require(self.scales["sigma1"])
 
     @property
-    def beta(self) -> float:
+    def beta(self) -> Tolerance:
         """The residual of a solve."""
         return self.reach.beta
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ppadmm.accounting import Budget
 from ppadmm.algorithms.method import MethodSpec, choose
+from ppadmm.algorithms.weights import WEIGHED
 from ppadmm.errors import InputError
 from ppadmm.peers.agreement import Agreement, Party
 from ppadmm.peers.agreement_file import Card, save_signature
@@ -118,6 +119,7 @@ def agreement_text(terms: Agreement) -> str:
         f"Agreement {terms.digest}",
         f"  {terms.algorithm}, {terms.loss}, {terms.rounds} rounds, η = {terms.eta:g}, "
         f"λ = {terms.regularisation:g}, β = {terms.beta:g}",
+        f"  sites count {WEIGHED[terms.weighting]}",
         f"  noise: {terms.calibration}, δ = {terms.delta:g}, {terms.adjacency}",
         f"  {terms.parameters} parameters, schema {terms.schema[:12]}…",
         f"  a silent neighbour is waited for {terms.patience:g} s",

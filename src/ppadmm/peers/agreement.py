@@ -14,6 +14,7 @@ from ppadmm.algorithms import Settings
 from ppadmm.algorithms.defaults import BETA
 from ppadmm.algorithms.method import MethodSpec, settings_of
 from ppadmm.algorithms.settings import Speaking
+from ppadmm.algorithms.weights import site_weights
 from ppadmm.errors import InputError
 from ppadmm.files import require_format
 from ppadmm.problem import Graph
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
         Ed25519PublicKey,
     )
 
-FORMAT = 2
-DOMAIN = b"ppadmm agreement 2\0"
+FORMAT = 3
+DOMAIN = b"ppadmm agreement 3\0"
 DRAFT_ANEW = "draft it anew with ppadmm peer agree"
-REQUIRED = ("rounds", "eta", "delta")
+REQUIRED = ("rounds", "eta", "delta", "weights")
 """Entries of the method that no rule fills in any more."""
 
 
@@ -83,10 +84,10 @@ class Agreement(MethodSpec):
     def __post_init__(self) -> None:
         require_format("The agreement", self.format, FORMAT, DRAFT_ANEW)
         super().__post_init__()
-        if None in (self.rounds, self.eta):
+        if None in (self.rounds, self.eta, self.weights):
             raise InputError(
-                "The agreement leaves rounds or eta open; take the file that ppadmm peer agree "
-                "wrote."
+                "The agreement leaves rounds, eta or weights open; take the file that ppadmm peer "
+                "agree wrote."
             )
         object.__setattr__(self, "beta", self.beta or BETA)
         object.__setattr__(self, "parties", tuple(self.parties))
@@ -112,6 +113,11 @@ class Agreement(MethodSpec):
     def graph(self) -> Graph:
         """The network; refuses edges that leave a party out."""
         return Graph(len(self.parties), self.edges, "agreement")
+
+    @property
+    def site_weights(self) -> tuple[float, ...]:
+        """How much every party counts, by the numbers of records that all signed."""
+        return site_weights(self.weighting, [party.records for party in self.parties])
 
     @property
     def digest(self) -> str:

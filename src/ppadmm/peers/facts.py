@@ -31,6 +31,7 @@ def facts_of(
         number=part.number,
         name=own.name,
         records=part.records,
+        weight=terms.site_weights[part.number],
         claimed=None if terms.recipe.noiseless else own.epsilon,
         releases=releases,
         reserved=reserved,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ppadmm.accounting import Tally
 from ppadmm.agent import Agent
 from ppadmm.arrays import Array
-from ppadmm.engines.local import Trace
+from ppadmm.engines.local import Trace, averaged
 from ppadmm.errors import InputError
 from ppadmm.mechanisms import Release
 from ppadmm.peers.agreement import Agreement
@@ -38,18 +38,20 @@ class RetrySchedule:
 class PeerOutcome:
     """How a run ended: own releases (t, d), who spoke (t,), and the averages of all agents (N, d).
 
-    Where `reason` says why the run ended before its time, `averages` is this agent's own (1, d).
+    Agents count by their `weights`. Where `reason` says why the run ended before its time,
+    `averages` is this agent's own (1, d).
     """
 
     releases: Array
     spoke: NDArray[np.bool_]
     averages: Array
     reason: str = ""
+    weights: tuple[float, ...] = (1.0,)
 
     @property
     def model(self) -> Array:
         """The mean of the averages (d,), in the order of the agents: the same at every peer."""
-        return np.asarray(self.averages.mean(axis=0))
+        return averaged(self.averages, self.weights)
 
 
 def tallies_of(agent: Agent) -> tuple[Tally, Tally]:

@@ -223,7 +223,7 @@ class Peer(PeerState):
             return PeerOutcome(*self.so_far(), self.average()[None], self.reason)
         finals = [self._codec.decode(self._finals[i], FINAL) for i in range(self.agents)]
         averages = np.stack([final.heard.value[0] for final in finals])
-        return PeerOutcome(*self.so_far(), averages)
+        return PeerOutcome(*self.so_far(), averages, weights=self.agreement.site_weights)
 
     # -- waiting -------------------------------------------------------------------------------
 

@@ -126,6 +126,8 @@ def figures_of(result: SiteResult) -> dict[str, Any]:
         "not_private_because": list(statement.not_private_because),
         "warnings": list(statement.warnings),
         "agents": len(terms.parties),
+        "weights": terms.weighting,
+        "site_weights": list(terms.site_weights),
         "agent_names": [each.name for each in terms.parties],
         "partition": "peers",
         "graph": {"name": "agreement", "edges": [list(edge) for edge in terms.edges]},

@@ -9,7 +9,8 @@ import numpy as np
 
 from ppadmm.accounting import Charge, Tally
 from ppadmm.agent import Agent
-from ppadmm.algorithms import Algorithm, Site
+from ppadmm.algorithms import Algorithm
+from ppadmm.algorithms.base import site_in
 from ppadmm.arrays import Array
 from ppadmm.data import Dataset, Schema, StreamedData, open_stream, shards
 from ppadmm.data.fingerprint import NO_RECORDS, Fingerprint, fingerprint
@@ -142,11 +143,9 @@ class PublicPart:
 
     def rule(self, number: int, risk: Risk | None = None) -> Algorithm[Any]:
         """Return a party's algorithm; without its records, as far as that is public: its noise."""
-        graph, size = self.agreement.graph, self.agreement.parties[number].records
-        near = graph.neighbours(number)
-        degrees = tuple(graph.degree(j) for j in near)
-        own = risk or _Counted(size, self.parameters, self.loss)
-        site = Site(number, graph.size, near, own, degrees)
+        terms = self.agreement
+        own = risk or _Counted(terms.parties[number].records, self.parameters, self.loss)
+        site = site_in(terms.graph, number, own, terms.site_weights)
         return self.agreement.recipe.build(site, self.agreement.settings(number))
 
     @cached_property

@@ -15,7 +15,9 @@ import numpy as np
 from ppadmm.accounting import Budget
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Algorithm, Settings, Site
+from ppadmm.algorithms.base import site_in
 from ppadmm.algorithms.method import MethodSpec, choose, settings_of
+from ppadmm.algorithms.weights import site_weights
 from ppadmm.arrays import Array
 from ppadmm.data import Matrix, Shard, normalise_rows
 from ppadmm.data.coded import Coded
@@ -65,11 +67,12 @@ class Scenario:
         """Return every agent's place in the network, or the one place of pooled records."""
         if self.method.recipe.pooled:
             return [Site(0, 1, (), risks[0])]
-        graph, near = self.graph, [self.graph.neighbours(i) for i in range(self.graph.size)]
-        return [
-            Site(i, graph.size, near[i], risk, tuple(map(graph.degree, near[i])))
-            for i, risk in enumerate(risks)
-        ]
+        return [site_in(self.graph, i, risk, self.weights) for i, risk in enumerate(risks)]
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """How much each site counts."""
+        return site_weights(self.method.weighting, self.holdings)
 
     @property
     def holdings(self) -> tuple[int, ...]:
@@ -240,7 +243,7 @@ def _batch(
         Agent(rule, i, rule.site.neighbours, [MemoryLedger() for _ in settings.eta], noise)
         for i, rule in enumerate(rules)
     ]
-    error = evaluate(*group.test, local.run(agents).model(), group.classes).error
+    error = evaluate(*group.test, local.run(agents).model(case.weights), group.classes).error
     return dict(zip(epsilons, error.reshape(len(epsilons), len(seeds)), strict=True))
 
 

@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ppadmm.agent import Agent
-from ppadmm.algorithms import Settings, Site, recipe_named
+from ppadmm.algorithms import Settings, Site
+from ppadmm.algorithms.base import site_in
+from ppadmm.algorithms.method import MethodSpec
 from ppadmm.data import Shard, ShardStream, StreamAssignment
 from ppadmm.engines.ray.actors import Around
 from ppadmm.problem import Risk, risk_over
 from ppadmm.records import HoldsRecords
-from ppadmm.runs.federation import Federation, make_agents, noise_from, site_in
+from ppadmm.runs.federation import Federation, make_agents, noise_from
 
 
 @dataclass(frozen=True)
@@ -52,22 +54,23 @@ class AgentFactory(HoldsRecords):
 
 def agent_factories(
     federation: Federation,
-    algorithm: str,
+    method: MethodSpec,
     settings: Sequence[Settings],
     seed: int | None,
     capped: bool,
 ) -> list[AgentFactory]:
     """Return every agent's role, or one with all records if the algorithm pools them."""
     graph, nothing = federation.graph, federation.no_records
-    if recipe_named(algorithm).pooled:
+    if method.recipe.pooled:
         holders = tuple(i for i, part in enumerate(federation.parts) if part is not None)
         places = [Site(0, 1, (), nothing())]
         parts = [_sent(federation, federation.pooled(), holders)]
     else:
-        places = [site_in(graph, i, nothing()) for i in range(graph.size)]
+        weights = federation.weights(method)
+        places = [site_in(graph, i, nothing(), weights) for i in range(graph.size)]
         parts = [_sent(federation, part, (i,)) for i, part in enumerate(federation.parts)]
     return [
-        AgentFactory(algorithm, place, part, own, seed, capped)
+        AgentFactory(method.algorithm, place, part, own, seed, capped)
         for place, part, own in zip(places, parts, settings, strict=True)
     ]
 

@@ -1,5 +1,6 @@
 """Test figures on held-out records, in memory or streamed, at the end and round by round."""
 
+from collections.abc import Sequence
 from dataclasses import astuple
 from typing import Any, TypeAlias
 
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 
 from ppadmm.arrays import Array, Matrix
 from ppadmm.data import ShardStream
-from ppadmm.engines.local import Trace
+from ppadmm.engines.local import Trace, averaged
 from ppadmm.records import HoldsRecords
 from ppadmm.runs.metrics import Metrics, area_under_curve, evaluate
 
@@ -121,12 +122,15 @@ def running_models(trace: Trace, rounds: NDArray[np.int64]) -> Array:
     return np.stack([part.agent_models()[:, 0] for part in until])
 
 
-def figures_by_round(trace: Trace, test: HeldOut, classes: int = 2) -> dict[str, Any]:
+def figures_by_round(
+    trace: Trace, weights: Sequence[float], test: HeldOut, classes: int = 2
+) -> dict[str, Any]:
     """Judge the running averaged model on held-out records: a local diagnostic, not covered."""
     rounds = rounds_shown(trace.rounds)
     # One round at a time: the models of all agents in all rounds may be large.
-    models = [running_models(trace, rounds[k : k + 1]).mean(axis=1) for k in range(len(rounds))]
-    figures = judge(test, np.concatenate(models), classes, areas=False)
+    each = (running_models(trace, rounds[k : k + 1])[0] for k in range(len(rounds)))
+    models = np.stack([averaged(models, weights) for models in each])
+    figures = judge(test, models, classes, areas=False)
     return {
         "rounds": rounds.tolist(),
         "test_error": figures.error.tolist(),

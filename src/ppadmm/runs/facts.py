@@ -80,11 +80,13 @@ def _agents(prepared: "Prepared", output: "EngineOutput") -> tuple[AgentFacts, .
     federation, recipe, budgets = prepared.federation, prepared.spec.recipe, prepared.budgets
     names = [POOLED] if recipe.pooled else federation.names
     records = [sum(federation.records)] if recipe.pooled else federation.records
+    weights = federation.weights(prepared.method)
     return tuple(
         AgentFacts(
             number=i,
             name=names[i],
             records=records[i],
+            weight=weights[i],
             claimed=None if recipe.noiseless else budgets[i].epsilon,
             releases=int(output.trace.messages[i, 0]),
             reserved=end.reserved[0],
@@ -100,6 +102,6 @@ def _public(confirmed: bool) -> tuple[str, ...]:
         "the number of records of each agent",
         f"the schema: columns, bounds, categories and classes ({how})",
         "the network: who talks to whom",
-        "algorithm, loss, rounds, η, β and the weight of the regulariser",
+        "algorithm, loss, rounds, η, β, the weights of the agents and that of the regulariser",
         "each agent's budget (ε, δ) and the size of its noise",
     )

@@ -9,7 +9,9 @@ import numpy as np
 from ppadmm.accounting import Budget, Charge
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, Site, recipe_named
+from ppadmm.algorithms.base import site_in
 from ppadmm.algorithms.method import MethodSpec, choose
+from ppadmm.algorithms.weights import site_weights
 from ppadmm.data import (
     Assignment,
     Dataset,
@@ -122,16 +124,23 @@ class Federation(HoldsRecords):
         if isinstance(self.test, ShardStream):
             self.test.close()
 
-    def sites(self, algorithm: str) -> list[Site]:
+    def sites(self, method: MethodSpec) -> list[Site]:
         """Return every agent's site, or one with all records if the algorithm pools them."""
-        if recipe_named(algorithm).pooled:
+        if method.recipe.pooled:
             return [Site(0, 1, (), risk_over(self.pooled(), self.loss))]
         beside = sum(self.records) * self.features
         risks: list[Risk] = [
             self.no_records() if part is None else risk_over(part, self.loss, beside)
             for part in self.parts
         ]
-        return [site_in(self.graph, i, risk) for i, risk in enumerate(laid_out(risks))]
+        weights = self.weights(method)
+        return [site_in(self.graph, i, risk, weights) for i, risk in enumerate(laid_out(risks))]
+
+    def weights(self, method: MethodSpec) -> tuple[float, ...]:
+        """Return how much every agent counts, or the one place of pooled records."""
+        if method.recipe.pooled:
+            return (1.0,)
+        return site_weights(method.weighting, self.records)
 
     def chosen(self, method: MethodSpec, budgets: Sequence[Budget]) -> MethodSpec:
         """Choose what was left open, from public sizes and every agent's budget."""
@@ -165,12 +174,6 @@ def build_federation(
     parts = tuple(shards(X, y, [own], k)[0] if len(own) else None for own in dealt.parts)
     network, held_out = graph_from(graph, len(parts), seed), (data.X[test], data.y[test])
     return Federation(schema, network, parts, held_out, loss, dealt)
-
-
-def site_in(graph: Graph, agent: int, risk: Risk) -> Site:
-    """Return an agent's place in a network."""
-    near = graph.neighbours(agent)
-    return Site(agent, graph.size, near, risk, tuple(map(graph.degree, near)))
 
 
 def noise_from(seed: int | None) -> NoiseSource:

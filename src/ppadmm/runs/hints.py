@@ -1,6 +1,7 @@
 """What would help, told from public sizes and budgets alone."""
 
 from ppadmm.algorithms.defaults import Sizes, loudest
+from ppadmm.algorithms.weights import site_weights
 from ppadmm.runs.federation import FederationFacts
 from ppadmm.runs.specification import RunSpec
 
@@ -15,7 +16,9 @@ def hints(spec: RunSpec, setup: FederationFacts) -> tuple[str, ...]:
         return ()
     held = [i for i, n in enumerate(setup.records) if n]
     budgets = [spec.budgets[i] for i in held]
-    sizes = Sizes(tuple(setup.records[i] for i in held), setup.features, (1,) * len(held))
+    records = tuple(setup.records[i] for i in held)
+    weights = site_weights(spec.weighting, records)
+    sizes = Sizes(records, setup.features, (1,) * len(held), weights)
     loud, times = loudest(sizes, budgets)
     if times < WORTH_SAYING:
         return ()

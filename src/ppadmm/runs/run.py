@@ -44,7 +44,7 @@ Progress = Callable[[int, int], None]
 OnRound = Callable[[int], None]
 Engine = Callable[[Sequence[AgentFactory], OnRound | None], tuple[local.Trace, list[local.Ending]]]
 """Drives agents made from their roles to the end of a run."""
-FORMAT = 1
+FORMAT = 2
 """Of what `to_dict` returns; a report needs the format that it knows."""
 
 
@@ -112,7 +112,7 @@ class Result:
     spec, settings, setup
         What was asked for, what was chosen, and the public sizes.
     model : array (d,)
-        The released model, averaged over agents and the last half of the rounds.
+        The released model, averaged over agents by weight and over the last half of the rounds.
     agent_models : array (N, d)
         What each agent could have made from its own releases.
     trace : Trace
@@ -207,6 +207,8 @@ class Result:
             "partition": spec.partition,
             "graph": {"name": setup.graph.name, "edges": setup.graph.edges},
             "records": list(setup.records),
+            "weights": self.facts.method.weighting,
+            "site_weights": [agent.weight for agent in self.facts.agents],
             "features": setup.features,
             "parameters": setup.parameters,
             "classes": list(setup.schema.label.names),
@@ -374,13 +376,13 @@ def execute(
     on_round = None if progress is None else lambda t: progress(t + 1, rounds)
     own = [replace(prepared.settings, budgets=(budget,)) for budget in prepared.budgets]
     if engine is None:
-        sites, noise = federation.sites(spec.algorithm), noise_from(spec.seed)
+        sites, noise = federation.sites(prepared.method), noise_from(spec.seed)
         agents = make_agents(spec.algorithm, sites, own, noise, spec.guaranteed, book)
         trace = local.run(agents, on_round)
         pairs = zip(agents, sites, strict=True)
         endings = [local.ending(agent, site.risk) for agent, site in pairs]
     else:
-        roles = agent_factories(federation, spec.algorithm, own, spec.seed, spec.guaranteed)
+        roles = agent_factories(federation, prepared.method, own, spec.seed, spec.guaranteed)
         trace, endings = engine(roles, on_round)
     return EngineOutput(trace, endings, now, time.perf_counter() - started)
 
@@ -389,7 +391,8 @@ def _result(prepared: Prepared, output: EngineOutput) -> Result:
     trace, endings, federation = output.trace, output.endings, prepared.federation
     facts = facts_of(prepared, output)
     statement = statement_of(facts)
-    model, agent_models = trace.model()[0], trace.agent_models()[:, 0]
+    weights = federation.weights(prepared.method)
+    model, agent_models = trace.model(weights)[0], trace.agent_models()[:, 0]
     classes, test = federation.schema.classes, federation.held_out
     return Result(
         spec=prepared.spec,
@@ -407,7 +410,7 @@ def _result(prepared: Prepared, output: EngineOutput) -> Result:
         passes=float(np.mean([end.passes for end in endings])),
         started=output.started,
         seconds=output.seconds,
-        history=figures_by_round(trace, test, classes),
+        history=figures_by_round(trace, weights, test, classes),
         facts=facts,
         statement=statement,
     )

@@ -19,9 +19,9 @@ from ppadmm.runs.run import FORMAT
 COVERED = (
     "format", "version", "started", "algorithm", "calibration", "epsilon", "delta",
     "epsilon_proven", "adjacency", "private", "not_private_because", "warnings", "hints", "agents",
-    "graph", "records", "features", "parameters", "classes", "loss", "agent_names", "partition",
-    "rounds", "eta", "beta", "releases", "noise", "ledger", "booked", "ledger_file", "spec",
-    "search", "statement", "own",
+    "graph", "records", "weights", "site_weights", "features", "parameters", "classes", "loss",
+    "agent_names", "partition", "rounds", "eta", "beta", "releases", "noise", "ledger", "booked",
+    "ledger_file", "spec", "search", "statement", "own",
 )  # fmt: skip
 """What of result.json is public or follows from releases; all the rest is a local diagnostic."""
 COVERED_OF_MODEL = (

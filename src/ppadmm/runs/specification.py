@@ -20,6 +20,7 @@ PAPER = {
     "graph": "erdos-renyi",
     "agents": 5,
     "loss": "logistic",
+    "weights": "equal",
 }
 PRESETS: dict[str, dict[str, Any]] = {"paper": PAPER}
 
@@ -60,6 +61,8 @@ class RunSpec(MethodSpec):
         The weight λ̂ of ‖θ‖² in the objective of all agents together.
     beta : float, optional
         The residual up to which every local problem is solved.
+    weights : str, optional
+        How much a site counts: by its records, or equal (the paper's).
     calibration : str
         proven, or paper: to compare with, never private.
     adjacency : str

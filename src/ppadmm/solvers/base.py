@@ -13,7 +13,7 @@ any warm start and any early exit is allowed. Giving up is not: that would be an
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -29,6 +29,10 @@ SINGLE_ABOVE = 2e-6
 
 SINGLE_BLUR = 2.0**-20
 """... and above so much of c₁‖θ‖: margins in single precision err by some 2⁻²⁴‖θ‖."""
+
+
+Tolerance: TypeAlias = float | Array
+"""The residual to reach: one for all replicates, or (R,) where every row is an agent of its own."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +89,11 @@ class Solver(Protocol):
     def name(self) -> str:
         """The name a user types."""
 
-    def solve(self, sub: Subproblem, start: Warm, tolerance: float) -> Solution:
-        """Return a certified solution, or raise `SolverError`; `solver_named` sees to the rest."""
+    def solve(self, sub: Subproblem, start: Warm, tolerance: Any) -> Solution:
+        """Return a certified solution, or raise `SolverError`; `solver_named` sees to the rest.
+
+        The tolerance is a number, but for `Everyone`.
+        """
 
 
 @holds_records

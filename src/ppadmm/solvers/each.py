@@ -18,7 +18,7 @@ from ppadmm.problem.packed import Packed
 from ppadmm.problem.risk import MarginRisk, Risk, Subproblem
 from ppadmm.records import HoldsRecords, holds_records
 from ppadmm.solvers import base, single
-from ppadmm.solvers.base import Solution, Warm
+from ppadmm.solvers.base import Solution, Tolerance, Warm
 
 Alone = Callable[[Subproblem, Warm, float], Solution]
 """Solves one row that needs more than the usual steps."""
@@ -62,7 +62,7 @@ class MetricRows(NamedTuple):
         """Other rows may use nothing of it."""
 
 
-def solve(sub: Subproblem, start: Warm, tolerance: float, alone: Alone) -> Solution:
+def solve(sub: Subproblem, start: Warm, tolerance: Tolerance, alone: Alone) -> Solution:
     """Return certified solutions of all rows, or raise `SolverError`.
 
     A row that needs more than the usual steps is solved `alone`. The certificate is that of
@@ -71,13 +71,13 @@ def solve(sub: Subproblem, start: Warm, tolerance: float, alone: Alone) -> Solut
     """
     risks = _risks(sub)
     theta, data = start.point.copy(), start.risk_gradient.copy()
-    metrics = _metrics(sub, risks, start)
-    passes, double = _advance(sub, risks, theta, data, metrics, tolerance)
+    metrics, tolerances = _metrics(sub, risks, start), np.broadcast_to(tolerance, len(risks))
+    passes, double = _advance(sub, risks, theta, data, metrics, tolerances)
     residual = base.certified(sub, theta, sub.gradient(theta, data))
-    for k in np.flatnonzero(~(double & (residual <= tolerance))).tolist():
+    for k in np.flatnonzero(~(double & (residual <= tolerances))).tolist():
         own = row_of(sub, k)
         begin = theta[k : k + 1] if np.isfinite(theta[k]).all() else start.point[k : k + 1]
-        found = alone(own, Warm(begin, risks[k].gradient(begin)), tolerance)
+        found = alone(own, Warm(begin, risks[k].gradient(begin)), float(tolerances[k]))
         theta[k], data[k], residual[k] = found.point, found.warm.risk_gradient, found.residual[0]
         passes += 1 + found.passes
     return Solution(Warm(theta, data, metrics), residual, passes)
@@ -112,25 +112,25 @@ def _advance(
     theta: Array,
     data: Array,
     metrics: MetricRows,
-    tolerance: float,
+    tolerances: Array,
 ) -> tuple[int, NDArray[np.bool_]]:
     """Step every row in place; count passes, and say who ended in double precision, (R,).
 
     W is corrected in place, also where a round is not finished: any metric will do.
     """
     bounds = np.column_stack(sub.rounding_terms)
-    width, rough, total = width_of(sub.risk.loss), base.rough(tolerance), 0
+    width, total = width_of(sub.risk.loss), 0
     blur = base.SINGLE_BLUR * sub.risk.loss.smoothness
     double = np.empty(len(risks), dtype=bool)
     limits = (single.PATIENCE, base.MAX_BACKTRACKS, single.TINY)
     for k, risk in enumerate(risks):
-        packed = cast(Packed, risk.packed)
+        packed, tolerance = cast(Packed, risk.packed), float(tolerances[k])
         passes, double[k] = compiled().advance(
             (packed.double, packed.single, risk.n, width),
             (theta[k], data[k]),
             (sub.linear[k], sub.mu[k]),
             metrics.matrices[k],
-            (bounds[k], tolerance, rough, blur),
+            (bounds[k], tolerance, base.rough(tolerance), blur),
             limits,
         )
         risk.passes += passes

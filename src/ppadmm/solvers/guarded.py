@@ -6,12 +6,13 @@ is a user's, do anything at all. Then `finish` takes over, whose end is proven.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ppadmm.problem.risk import Subproblem
 from ppadmm.solvers.accelerated import finish
-from ppadmm.solvers.base import Solution, Solver, Warm, certified, cold_start, stacked
+from ppadmm.solvers.base import Solution, Solver, Tolerance, Warm, certified, cold_start, stacked
 from ppadmm.solvers.each import Everyone, row_of
 from ppadmm.solvers.newton import Newton
 from ppadmm.solvers.quasi_newton import LBFGS
@@ -37,7 +38,7 @@ class Guarded:
         """The quick solver's own."""
         return self.quick.name
 
-    def solve(self, sub: Subproblem, start: Warm, tolerance: float) -> Solution:
+    def solve(self, sub: Subproblem, start: Warm, tolerance: Any) -> Solution:
         """Return a solution, certified if that is possible at all."""
         solution = self._tried(self.quick, sub, start, tolerance)
         if solution is not None:
@@ -52,7 +53,7 @@ class Guarded:
         return Solution(solution.warm, solution.residual, sub.risk.passes - before)
 
     def _tried(
-        self, solver: Solver, sub: Subproblem, start: Warm, tolerance: float
+        self, solver: Solver, sub: Subproblem, start: Warm, tolerance: Tolerance
     ) -> Solution | None:
         """Return what a solver found, or None if that is not certified or it failed in any way."""
         try:
@@ -73,10 +74,10 @@ def _verified(sub: Subproblem, solution: Solution) -> Solution:
     return Solution(Warm(point, data, solution.warm.memory), residual, solution.passes + 1)
 
 
-def _row_by_row(solver: Guarded, sub: Subproblem, start: Warm, tolerance: float) -> Solution:
+def _row_by_row(solver: Guarded, sub: Subproblem, start: Warm, tolerance: Tolerance) -> Solution:
     """Solve agents that are rows of one problem one after another."""
     found = []
-    for k in range(sub.replicates):
+    for k, own in enumerate(np.broadcast_to(tolerance, sub.replicates).tolist()):
         warm = Warm(start.point[k : k + 1], start.risk_gradient[k : k + 1])
-        found.append(solver.solve(row_of(sub, k), warm, tolerance))
+        found.append(solver.solve(row_of(sub, k), warm, own))
     return stacked(found)

@@ -172,7 +172,7 @@ class FixedMetric:
     retry: int = 8
     name: ClassVar[str] = "fixed-metric"
 
-    def solve(self, sub: Subproblem, start: Warm, tolerance: float) -> Solution:
+    def solve(self, sub: Subproblem, start: Warm, tolerance: Any) -> Solution:
         """Return a certified solution, or raise `SolverError`.
 
         A single replicate has a leaner descent, compiled (`each`) or not (`single`). One metric may

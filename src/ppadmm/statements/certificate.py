@@ -26,7 +26,7 @@ from ppadmm.statements.recheck import TOLERANCE, Plain, counted, require_true
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-FORMAT, STATEMENT_FORMAT = 1, 2
+FORMAT, STATEMENT_FORMAT = 1, 3
 DOMAIN = b"ppadmm certificate 1\n"
 LARGEST = 64 * 2**20
 """Bytes of a certificate."""

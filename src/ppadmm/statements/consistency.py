@@ -21,7 +21,7 @@ Look = Callable[[Plain], Any]
 TERMS = (
     "settings_digest", "schema_digest", "delta", "adjacency", "unit", "claim.calibration",
     "run.algorithm", "run.loss", "run.rounds", "run.eta", "run.regularisation", "run.beta",
-    "run.features", "run.parameters", "run.edges",
+    "run.weights", "run.features", "run.parameters", "run.edges",
 )  # fmt: skip
 """Entries of the statement that every certificate of a run must have alike."""
 

@@ -40,11 +40,15 @@ UNTRIED = (
 
 @dataclass(frozen=True)
 class AgentFacts:
-    """One agent: what its noise was calibrated for, how often it spoke, and its events."""
+    """One agent: what its noise was calibrated for, how often it spoke, and its events.
+
+    `weight` is how much it counts in the objective.
+    """
 
     number: int
     name: str
     records: int
+    weight: float
     claimed: float | None
     releases: int
     reserved: Tally
@@ -254,6 +258,7 @@ def _agents(facts: RunFacts) -> list[dict[str, Any]]:
             "agent": agent.number,
             "name": agent.name,
             "records": agent.records,
+            "weight": agent.weight,
             "claimed": agent.claimed,
             "epsilon": finite_or_none(bound.epsilon),
             "bound": bound.theorem,
@@ -283,6 +288,7 @@ def _run(facts: RunFacts) -> dict[str, Any]:
         "eta": method.eta,
         "regularisation": method.regularisation,
         "beta": method.beta,
+        "weights": method.weighting,
         "features": facts.features,
         "parameters": facts.parameters,
         "edges": [list(edge) for edge in facts.edges],

@@ -40,6 +40,8 @@ def require_true(statement: Plain) -> list[str]:
         _require_paid(agent, statement["run"]["algorithm"])
     more += _require_epsilon("The run", statement["epsilon"], max(found), delta)
     _require_largest(statement)
+    _require_weights(statement)
+    _require_curvature(statement)
     _require_verdict(statement)
     _require_tuned(statement)
     more += _require_curves(statement)
@@ -132,6 +134,65 @@ def _by_kind(events: Sequence[Plain]) -> Counter[str]:
         if event["event"] != "Approximate":
             counts[event["event"]] += event["times"]
     return counts
+
+
+# -- the public terms -------------------------------------------------------------------------
+
+
+def _require_weights(statement: Plain) -> None:
+    """Refuse weights that do not follow from the numbers of records, where all are there."""
+    agents, kind = statement["agents"], statement["run"]["weights"]
+    alike, total = kind == "equal", sum(agent["records"] for agent in agents)
+    if len(agents) < _network(statement) and not alike:
+        return
+    holders = sum(agent["records"] > 0 for agent in agents)
+    for agent in agents:
+        true = 1.0 if alike else holders * agent["records"] / total
+        if not math.isclose(agent["weight"], true, rel_tol=1e-9):
+            raise CertificateError(
+                f"Agent {agent['agent']} has a weight of {agent['weight']:g}, by {kind} it is "
+                f"{true:g}."
+            )
+
+
+def _require_curvature(statement: Plain) -> None:
+    """Refuse a κ below that of the public terms, c₁w/(n(λ̂/N + 2η|B|)).
+
+    Nothing can be said of an algorithm or a loss that did not come with ppadmm, of a run that is
+    not private, or of a search, whose runs have terms of their own.
+    """
+    recipe = ALGORITHMS.get(statement["run"]["algorithm"])
+    bend = recompute.smoothness(statement["run"]["loss"])
+    if recipe is None or recipe.name in ALGORITHMS.own or bend is None:
+        return
+    if not statement["private"] or statement["tuned"]["search"]:
+        return
+    for agent in statement["agents"]:
+        steep = _steepness(statement, agent["agent"], recipe.listens)
+        least = bend * agent["weight"] / (max(agent["records"], 1) * steep)
+        found = min(
+            (event["kappa"] for event in agent["reserved"] if "kappa" in event), default=least
+        )
+        if found < least * (1.0 - TOLERANCE):
+            raise CertificateError(
+                f"Agent {agent['agent']}: an event has κ = {found:.6g}, the terms of the run give "
+                f"{least:.6g}."
+            )
+
+
+def _steepness(statement: Plain, agent: int, listens: bool) -> float:
+    """λ̂/N + 2η|B|, or λ̂/N for who listens to nobody."""
+    run = statement["run"]
+    degree = sum(agent in edge for edge in run["edges"]) if listens else 0
+    return float(run["regularisation"] / _network(statement) + 2.0 * run["eta"] * degree)
+
+
+def _network(statement: Plain) -> int:
+    """Return the number of agents, or 1 where all records are at one place."""
+    recipe, edges = ALGORITHMS.get(statement["run"]["algorithm"]), statement["run"]["edges"]
+    if recipe is not None and recipe.pooled:
+        return 1
+    return 1 + max((max(edge) for edge in edges), default=0)
 
 
 # -- the run ----------------------------------------------------------------------------------

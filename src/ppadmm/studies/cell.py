@@ -165,12 +165,12 @@ def _batch(
     cell: Cell, federation: Federation, methods: list[Budgeted], seeds: Sequence[int]
 ) -> Iterator[CellResult]:
     """Run all (ε, seed) columns at once, then cut the results by ε."""
-    sites = federation.sites(cell.algorithm)
+    sites = federation.sites(cell)
     noise = SeededNoise(tuple(seed for _ in methods for seed in seeds))
     settings = _settings(cell, methods, len(seeds))
     agents = make_agents(cell.algorithm, sites, [settings] * len(sites), noise)
     trace = local.run(agents)
-    model = trace.model()
+    model = trace.model(federation.weights(cell))
     errors = judge(federation.held_out, model, federation.schema.classes, areas=False).error
     losses = _train_losses(federation, model)
     curve = _average_losses(sites, trace) if cell.curve else np.zeros((len(model), 0))
@@ -203,11 +203,12 @@ def _train_losses(federation: Federation, model: Array) -> Array:
 
 
 def _average_losses(sites: Sequence[Site], trace: local.Trace) -> Array:
-    """(1/N) Σᵢ fᵢ(θᵢᵗ): each agent's last release on its own records, (R, T)."""
-    rounds = [
-        np.mean([site.risk.value(theta) for site, theta in zip(sites, values, strict=True)], axis=0)
-        for values in trace.releases
-    ]
+    """(1/N) Σᵢ wᵢfᵢ(θᵢᵗ): each agent's last release on its own records, (R, T)."""
+    weights, rounds = [site.weight for site in sites], []
+    for values in trace.releases:
+        pairs = zip(sites, values, strict=True)
+        losses = np.stack([site.risk.value(theta) for site, theta in pairs])
+        rounds.append(local.averaged(losses, weights))
     return np.stack(rounds, axis=1)
 
 

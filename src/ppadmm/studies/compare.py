@@ -42,7 +42,7 @@ class Grid(MethodSpec):
         Total budgets, at one δ.
     seeds, splits : int
         How often noise is drawn, and over how many splits into agents and test records.
-    agents, partition, graph, loss, multiclass, calibration, adjacency, rounds, eta, beta
+    agents, partition, graph, loss, multiclass, calibration, adjacency, weights, rounds, eta, beta
         As in `ppadmm.RunSpec`.
     regularisation, speaking
         As in `ppadmm.RunSpec`.
