@@ -21,7 +21,7 @@ from ppadmm.ledger.balance import cost
 from ppadmm.ledger.state import LedgerState, ReservedRun
 from ppadmm.statements import keys
 from ppadmm.statements.json_schema import require_shape
-from ppadmm.statements.recheck import TOLERANCE, Plain, counted, require_true
+from ppadmm.statements.recheck import TOLERANCE, Plain, counted, knows_weights, require_true
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -163,8 +163,10 @@ def check(data: bytes, trusted: Sequence[str] = ()) -> Verdict:
     larger = require_true(body["statement"])
     notes = tuple(f"true, and more than needed: {each}" for each in larger)
     checked = ("form", "signature", "ε recomputed from the events of every agent", "curves")
-    unchecked = () if trusted else (f"that the key belongs to {signer['name']!r}: give --trust",)
-    return Verdict(body, checked, unchecked, notes)
+    unchecked = [] if trusted else [f"that the key belongs to {signer['name']!r}: give --trust"]
+    if not knows_weights(body["statement"]):
+        unchecked.append("its weight, which follows from all parties' records: give --agreement")
+    return Verdict(body, checked, tuple(unchecked), notes)
 
 
 # -- a ledger, a run folder --------------------------------------------------------------------
