@@ -72,6 +72,7 @@ def agreement_of(d):
         eta=0.05,
         delta=1e-5,
         regularisation=0.01,
+        weights="records",
     )
 
 

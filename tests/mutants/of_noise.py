@@ -159,8 +159,8 @@ NOISE = (
         (
             Change(
                 "algorithms/one_shot.py",
-                "perturbed_minimiser(site, settings, weight, releases=1, most=weight)",
-                "perturbed_minimiser(site, settings, 2.0 * weight, releases=1, most=weight)",
+                "perturbed_minimiser(site, settings, ridge / site.weight, 1, most=ridge)",
+                "perturbed_minimiser(site, settings, 2.0 * ridge / site.weight, 1, most=ridge)",
             ),
             Change(MINIMISER, "        self._require_convex(sub)\n", ""),
         ),
@@ -172,8 +172,8 @@ NOISE = (
         (
             Change(
                 "algorithms/one_shot.py",
-                "perturbed_minimiser(site, settings, weight, releases=1, most=weight)",
-                "perturbed_minimiser(site, settings, 2.0 * weight, releases=1, most=weight)",
+                "perturbed_minimiser(site, settings, ridge / site.weight, 1, most=ridge)",
+                "perturbed_minimiser(site, settings, 2.0 * ridge / site.weight, 1, most=ridge)",
             ),
         ),
     ),

@@ -276,7 +276,7 @@ ENDS = (
             ),
             Change(
                 "solvers/each.py",
-                "np.flatnonzero(~(double & (residual <= tolerance)))",
+                "np.flatnonzero(~(double & (residual <= tolerances)))",
                 "np.flatnonzero(~(residual <= tolerance))",
             ),
         ),

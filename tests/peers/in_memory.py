@@ -38,6 +38,7 @@ def agreed(graph, **changes):
         "nonce": "test",
         "regularisation": settings.regularisation[0],
         "beta": settings.beta,
+        "weights": "records",
         "patience": 30.0,
     }
     return Agreement(**{**values, **changes})

@@ -160,7 +160,10 @@ def check(data: bytes, trusted: Sequence[str] = ()) -> Verdict:
     signer = body["signer"]
     if trusted and signer["key"] not in trusted:
         raise CertificateError(f"It is signed with {signer['key']}, which is none of those given.")
-    larger = require_true(body["statement"])
+    try:
+        larger = require_true(body["statement"])
+    except OverflowError:
+        raise CertificateError("It holds numbers that are too large to be those of a run.") from None
     notes = tuple(f"true, and more than needed: {each}" for each in larger)
     checked = ("form", "signature", "ε recomputed from the events of every agent", "curves")
     unchecked = [] if trusted else [f"that the key belongs to {signer['name']!r}: give --trust"]

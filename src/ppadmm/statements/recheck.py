@@ -171,14 +171,14 @@ def _require_curvature(statement: Plain) -> None:
     bend = recompute.smoothness(statement["run"]["loss"])
     if recipe is None or recipe.name in ALGORITHMS.own or bend is None:
         return
-    if not statement["private"] or statement["tuned"]["search"]:
+    if not statement["private"] or statement["tuned"].get("search"):
         return
     for agent in statement["agents"]:
         kappas = [event["kappa"] for event in agent["reserved"] if "kappa" in event]
         if not kappas:
             continue
         steep = max(agent["records"], 1) * _steepness(statement, agent["agent"], recipe.listens)
-        least = bend * agent["weight"] / steep if steep else math.inf
+        least = bend * agent["weight"] / steep if steep > 0.0 else math.inf
         if min(kappas) < least * (1.0 - TOLERANCE):
             raise CertificateError(
                 f"Agent {agent['agent']}: an event has κ = {min(kappas):.6g}, the terms of the run "
