@@ -163,7 +163,9 @@ def check(data: bytes, trusted: Sequence[str] = ()) -> Verdict:
     try:
         larger = require_true(body["statement"])
     except OverflowError:
-        raise CertificateError("It holds numbers that are too large to be those of a run.") from None
+        raise CertificateError(
+            "It holds numbers that are too large to be those of a run."
+        ) from None
     notes = tuple(f"true, and more than needed: {each}" for each in larger)
     checked = ("form", "signature", "ε recomputed from the events of every agent", "curves")
     unchecked = [] if trusted else [f"that the key belongs to {signer['name']!r}: give --trust"]
