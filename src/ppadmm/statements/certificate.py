@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 FORMAT, STATEMENT_FORMAT = 1, 3
 DOMAIN = b"ppadmm certificate 1\n"
+WEIGHT = "its weight, which follows from all parties' records: give --agreement"
+"""What the certificate of one site of many cannot show."""
 LARGEST = 64 * 2**20
 """Bytes of a certificate."""
 NOT_PROVEN = (
@@ -170,7 +172,7 @@ def check(data: bytes, trusted: Sequence[str] = ()) -> Verdict:
     checked = ("form", "signature", "ε recomputed from the events of every agent", "curves")
     unchecked = [] if trusted else [f"that the key belongs to {signer['name']!r}: give --trust"]
     if not knows_weights(body["statement"]):
-        unchecked.append("its weight, which follows from all parties' records: give --agreement")
+        unchecked.append(WEIGHT)
     return Verdict(body, checked, tuple(unchecked), notes)
 
 
