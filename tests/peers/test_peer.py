@@ -19,7 +19,6 @@ from ppadmm.peers.store import PeerStore
 from tests.peers.hub import Faults, Hub
 from tests.peers.in_memory import QUICK, agents_of, agreed, graph_of, join, key_of, peer_of, run_all
 
-
 UNEQUAL = (60, 20, 400, 35, 150)
 
 

@@ -227,7 +227,7 @@ def test_another_key_in_the_place_of_a_site_is_seen(private, tmp_path):
 
 def test_parties_whose_certificates_are_missing_are_counted(private):
     verdicts = verify_certificates(paths_of(private)[:3], [], None, None)
-    assert "the certificates of 2 other parties, with the keys " in verdicts[0].unchecked[-1]
+    assert "the certificates of 2 other parties, with the keys " in verdicts[0].unchecked[2]
     assert "the same model" in verdicts[0].checked[-1]
 
 

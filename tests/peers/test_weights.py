@@ -98,7 +98,7 @@ def test_one_site_alone_cannot_show_its_weight_and_verify_says_so(written):
 
 def test_a_weight_of_one_under_an_agreement_by_records_is_refused(written):
     (path,), agreement = written({2: alike})
-    with pytest.raises(CertificateError, match="run.weights is 'equal', agreed is 'records'"):
+    with pytest.raises(CertificateError, match=r"run.weights is 'equal', agreed is 'records'"):
         verify_certificates([path], agreement=agreement)
 
 
@@ -106,14 +106,14 @@ def test_two_sites_tell_on_a_third(written):
     paths, _ = written({0: None, 2: lighter})
     with pytest.raises(
         CertificateError,
-        match="each record of 'site 2' has a weight of 6.94444e-05, of 'site 0' 0.000694444",
+        match=r"each record of 'site 2' has a weight of 6.94444e-05, of 'site 0' 0.000694444",
     ):
         verify_certificates(paths)
 
 
 def test_all_lying_in_the_same_way_do_not_add_up(written):
     paths, _ = written({0: lighter, 1: lighter, 2: lighter})
-    with pytest.raises(CertificateError, match="3 sites with records add up to 0.3"):
+    with pytest.raises(CertificateError, match=r"3 sites with records add up to 0.3"):
         verify_certificates(paths)
     assert WEIGHT in verify_certificates(paths[:2])[1].unchecked
 
