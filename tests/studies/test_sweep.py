@@ -49,6 +49,7 @@ CHANGED = {
     "rounds": 5,
     "eta": 0.3,
     "beta": 1e-7,
+    "weights": "equal",
     "share": 1e-2,
     "speaking": Speaking(alpha=0.5),
     "curve": True,
@@ -278,7 +279,7 @@ def test_the_curve_ends_where_the_agents_do(cell):
     assert plain[0].curve == ()
 
 
-def test_the_curve_is_the_mean_over_agents_of_their_own_loss(cell):
+def test_the_curve_is_the_mean_over_agents_of_their_own_loss_by_weight(cell):
     (outcome,) = run_cell(replace(cell, epsilons=(4.0,), curve=True))
     federation = build_federation(load(cell.data, label="ill"), 3, "ring", Logistic(), 0)
     plan = federation.chosen(MethodSpec(rounds=4), [Budget(4.0, 1e-4)] * 3)
@@ -289,7 +290,8 @@ def test_the_curve_is_the_mean_over_agents_of_their_own_loss(cell):
         for t in range(4):
             pairs = zip(federation.shards, releases[t, :, seed], strict=True)
             losses = [np.log1p(np.exp(-part.y * (part.X @ theta))).mean() for part, theta in pairs]
-            assert outcome.curve[seed][t] == pytest.approx(np.mean(losses), rel=1e-9)
+            mean = np.average(losses, weights=federation.records)
+            assert outcome.curve[seed][t] == pytest.approx(mean, rel=1e-9)
 
 
 def test_seeds_are_dealt_over_splits():
