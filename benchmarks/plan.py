@@ -1,17 +1,20 @@
 """How well does `ppadmm plan` forecast real data? Needs PPADMM_DATA with adult, us and brazil.
 
     python benchmarks/plan.py                # about 11 minutes on one core
+    python benchmarks/plan.py --joining      # sites of unequal size only, about 2 minutes
 
 For every data set and number of agents the error of `compare` is held against three forecasts:
 from sizes alone, with the error of a model without privacy, and with the share of the rarer
 classes as well. None of them reads the data set. The first table has the data that were looked at
-while the populations were designed, the second has data that were not.
+while the populations were designed, the second has data that were not. With --joining, every site
+alone and all together are held against `train --seed 0` to `--seed 4` on Adult.
 """
 
 import argparse
 import json
 import os
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -22,8 +25,12 @@ import pandas as pd
 from ppadmm.datasets import load
 from ppadmm.planning.plan import PlanSpec, plan
 from ppadmm.planning.populations import majority_error
+from ppadmm.runs.run import train
+from ppadmm.runs.specification import RunSpec
 from ppadmm.studies.compare import Grid, compare
 
+JOINING = ((20_000, 10_000, 3_500, 1_000, 500), (7_000,) * 5)
+JOINING_EPSILON, JOINING_DELTA, JOINING_SEEDS = 1.0, 1e-4, 5
 LARGE, SMALL = (0.25, 0.5, 1.0, 2.0, 4.0), (1.0, 2.0, 4.0, 8.0, 16.0)
 DELTA, GRAPH = 1e-6, "ring"
 SEEN = [(name, agents, LARGE) for name in ("adult", "us", "brazil") for agents in (5, 30)]
@@ -71,7 +78,8 @@ def rows(name, agents, epsilons, folder):
     for known, given in knowledge.items():
         spec = PlanSpec(
             records=(data.train_records // agents,), features=data.d, agents=agents, graph=GRAPH,
-            delta=DELTA, epsilons=epsilons, changes=False, classes=data.schema.classes, **given,
+            delta=DELTA, epsilons=epsilons, changes=False, joining=False,
+            classes=data.schema.classes, **given,
         )  # fmt: skip
         for point in plan(spec).curve:
             low, high = point.range
@@ -107,13 +115,71 @@ def summary(found):
         print(f"| {known} | {sum(r['within'] for r in part)} of {len(part)} | {apart:.4f} |")
 
 
+def simulated(**given):
+    """The mean test error of `train --seed 0` and so on."""
+    spec = RunSpec(data="adult", epsilon=JOINING_EPSILON, delta=JOINING_DELTA, **given)
+    runs = [train(replace(spec, seed=seed)) for seed in range(JOINING_SEEDS)]
+    return float(np.mean([run.metrics.error[0] for run in runs]))
+
+
+def joining(sizes, known, given, actual):
+    """Forecast every site alone and all together; yield each beside the truth."""
+    spec = PlanSpec(
+        records=sizes, features=load("adult").d, agents=len(sizes), graph=GRAPH,
+        epsilon=JOINING_EPSILON, epsilons=(JOINING_EPSILON,), delta=JOINING_DELTA, changes=False,
+        **given,
+    )  # fmt: skip
+    found = plan(spec).joining
+    for site in found.sites:
+        for what, point in (("alone", site.alone), ("together", site.together)):
+            truth = actual[site.records[0] if what == "alone" else "together"]
+            low, high = point.range
+            yield {
+                "sizes": sizes, "site": site.records[0], "what": what, "known": known,
+                "actual": truth, "forecast": point.median, "low": low, "high": high,
+                "within": low <= truth <= high, "verdict": site.verdict,
+            }  # fmt: skip
+
+
+def joining_rows():
+    """Hold every site against the truth, from sizes alone and with what may be known."""
+    data = load("adult")
+    quiet = round(simulated(algorithm="non-private", agents=5, graph=GRAPH), 3)
+    majority = round(majority_error(data.y), 3)
+    knowledge = {
+        "sizes": {},
+        "+ error": {"nonprivate_error": quiet},
+        "+ majority": {"nonprivate_error": quiet, "majority_error": majority},
+    }
+    for sizes in JOINING:
+        actual = {
+            n: simulated(algorithm="centralised", agents=2, records=(n, 0)) for n in set(sizes)
+        }
+        actual["together"] = simulated(agents=len(sizes), records=sizes, graph=GRAPH)
+        print(f"\n{sizes}: without privacy {quiet}, commonest class {majority}")
+        for known, given in knowledge.items():
+            for row in joining(sizes, known, given, actual):
+                cell = f"{row['forecast']:.3f} ({row['low']:.3f}–{row['high']:.3f})"
+                mark = "" if row["within"] else " ✗"
+                print(
+                    f"| {row['site']:,} | {row['what']} | {known} | {row['actual']:.3f} | "
+                    f"{cell}{mark} | {row['verdict']} |",
+                    flush=True,
+                )
+                yield row
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/plan.json"))
+    parser.add_argument("--joining", action="store_true", help="sites of unequal size only")
     args = parser.parse_args()
     everything = []
+    if args.joining:
+        write(list(joining_rows()), args.out.with_name("plan-joining.json"))
+        return
     with tempfile.TemporaryDirectory() as folder:
         for title, cases in (("seen", SEEN), ("held out", HELD_OUT)):
             print(f"\n| {title} | known | | | | | |\n|---|---|---|---|---|---|---|")
@@ -124,8 +190,12 @@ def main():
                 found += new
             summary(found)
             everything += found
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    args.out.write_text(json.dumps(everything, indent=1) + "\n")
+    write(everything, args.out)
+
+
+def write(rows, path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(rows, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ from ppadmm.runs.tables import fill, table
 
 Table = tuple[tuple[str, ...], list[tuple[str, ...]]]
 """The head of a table, and its rows."""
-BAR, ROW = 12, 68
-"""Height of a bar, and of all three of a site with its name."""
+BAR, ROW, LONGEST = 12, 72, 270
+"""Height of a bar, and of all three of a site with its name; the length of the longest."""
 
 
 def joining_text(joining: Joining) -> list[str]:
@@ -77,7 +77,7 @@ def joining_picture(joining: Joining) -> Markup:
     sites = joining.sites
     bars = [_bars(site) for site in sites]
     largest = max(value for rows in bars for _, value, _ in rows)
-    x = Axis(0.0, 1.12 * largest, 0.0, float(WIDTH))
+    x = Axis(0.0, largest, 0.0, float(LONGEST))
     described = " ".join(
         f"{site.words}: {', '.join(f'{name} {value:.3f}' for name, value, _ in rows)}."
         for site, rows in zip(sites, bars, strict=True)
@@ -108,7 +108,5 @@ def _drawn(site: SiteForecast, bars: Sequence[tuple[str, float, str]], k: int, x
     for j, (name, value, kind) in enumerate(bars):
         y = top + 15 * j
         parts.append(tag("rect", x=0, y=y, width=x(value), height=BAR, rx=2, class_=kind))
-        inside = x(value) > 0.55 * WIDTH
-        at, side = (x(value) - 5, "inside end") if inside else (x(value) + 5, "note")
-        parts.append(text(f"{value:.3f} {name}", at, y + 10, side))
+        parts.append(text(f"{value:.3f} {name}", x(value) + 6, y + 10, "note"))
     return tag("g", *parts)

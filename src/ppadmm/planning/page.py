@@ -29,6 +29,10 @@ RESAMPLED = (
     "A forecast on {name}, not on your records: as good as they are alike. No private data were "
     "read. docs/plan.md says how well such forecasts met real data."
 )
+MORE = (
+    "`ppadmm plan` says more, and comes closer if it is told the error without privacy on similar "
+    "data; docs/plan.md has how well it met real data."
+)
 ADVICE = (
     "The error of a model without privacy on similar data (--nonprivate-error), the share of the "
     "rarer classes (--majority-error) or public records (--public) narrow it. "
@@ -50,6 +54,16 @@ def plan_text(plan: Plan) -> str:
         fill(worth(plan)),
     ]
     return "\n\n".join(blocks)
+
+
+def short_text(plan: Plan) -> list[str]:
+    """Return what a site wants to know before it signs: alone or together, in a few lines."""
+    found = plan.joining
+    lines = ["Forecast, on made-up records with these public numbers (no private data were read):"]
+    lines += [fill(words) for words in warnings(plan)]
+    if found is not None:
+        lines += [*map(fill, found.sentences()), table(*joining_table(found))]
+    return [*lines, fill("Errors, with the range of four of five simulated runs. " + MORE)]
 
 
 def _fact(name: str, value: str) -> str:
