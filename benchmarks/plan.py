@@ -1,7 +1,7 @@
 """How well does `ppadmm plan` forecast real data? Needs PPADMM_DATA with adult, us and brazil.
 
     python benchmarks/plan.py                # about 11 minutes on one core
-    python benchmarks/plan.py --joining      # sites of unequal size only, about 2 minutes
+    python benchmarks/plan.py --joining      # every site alone, all, and without each, 3 minutes
 
 For every data set and number of agents the error of `compare` is held against three forecasts:
 from sizes alone, with the error of a model without privacy, and with the share of the rarer
@@ -29,8 +29,13 @@ from ppadmm.runs.run import train
 from ppadmm.runs.specification import RunSpec
 from ppadmm.studies.compare import Grid, compare
 
-JOINING = ((20_000, 10_000, 3_500, 1_000, 500), (7_000,) * 5)
-JOINING_EPSILON, JOINING_DELTA, JOINING_SEEDS = 1.0, 1e-4, 5
+JOINING = (
+    ((20_000, 10_000, 3_500, 1_000, 500), (1.0,) * 5),
+    ((7_000,) * 5, (1.0,) * 5),
+    ((3_000, 500, 500), (2.0, 2.0, 0.1)),
+)
+"""Records and ε of every site."""
+JOINING_DELTA, JOINING_SEEDS = 1e-4, 5
 LARGE, SMALL = (0.25, 0.5, 1.0, 2.0, 4.0), (1.0, 2.0, 4.0, 8.0, 16.0)
 DELTA, GRAPH = 1e-6, "ring"
 SEEN = [(name, agents, LARGE) for name in ("adult", "us", "brazil") for agents in (5, 30)]
@@ -117,55 +122,71 @@ def summary(found):
 
 def simulated(**given):
     """The mean test error of `train --seed 0` and so on."""
-    spec = RunSpec(data="adult", epsilon=JOINING_EPSILON, delta=JOINING_DELTA, **given)
+    spec = RunSpec(data="adult", delta=JOINING_DELTA, **given)
     runs = [train(replace(spec, seed=seed)) for seed in range(JOINING_SEEDS)]
     return float(np.mean([run.metrics.error[0] for run in runs]))
 
 
-def joining(sizes, known, given, actual):
-    """Forecast every site alone and all together; yield each beside the truth."""
+def together(sizes, epsilons):
+    graph = GRAPH if len(sizes) > 2 else "complete"
+    return simulated(agents=len(sizes), records=sizes, epsilons=epsilons, graph=graph)
+
+
+def joining_truth(sizes, epsilons):
+    """{what: mean error} of every site alone, of all, and of all without each site."""
+    sites = list(zip(sizes, epsilons, strict=True))
+    found = {("together",): together(sizes, epsilons)}
+    for k, (n, epsilon) in enumerate(sites):
+        if ("alone", n, epsilon) in found:
+            continue
+        found["alone", n, epsilon] = simulated(
+            algorithm="centralised", agents=2, records=(n, 0), epsilon=epsilon
+        )
+        left = sites[:k] + sites[k + 1 :]
+        found["without", n, epsilon] = together(*map(tuple, zip(*left, strict=True)))
+    return found
+
+
+def joining_forecasts(sizes, epsilons, given):
+    """{what: forecast} of the same, and the verdict of each site."""
     spec = PlanSpec(
         records=sizes, features=load("adult").d, agents=len(sizes), graph=GRAPH,
-        epsilon=JOINING_EPSILON, epsilons=(JOINING_EPSILON,), delta=JOINING_DELTA, changes=False,
-        **given,
+        epsilons_per_agent=epsilons, epsilons=(max(epsilons),), delta=JOINING_DELTA,
+        changes=False, **given,
     )  # fmt: skip
     found = plan(spec).joining
-    for site in found.sites:
-        for what, point in (("alone", site.alone), ("together", site.together)):
-            truth = actual[site.records[0] if what == "alone" else "together"]
-            low, high = point.range
-            yield {
-                "sizes": sizes, "site": site.records[0], "what": what, "known": known,
-                "actual": truth, "forecast": point.median, "low": low, "high": high,
-                "within": low <= truth <= high, "verdict": site.verdict,
-            }  # fmt: skip
+    points = {("together",): found.sites[0].together}
+    for site, away in zip(found.sites, found.absences, strict=True):
+        who = site.records[0], site.epsilons[0]
+        points |= {("alone", *who): site.alone, ("without", *who): away.forecast}
+    return points, [site.verdict for site in found.sites]
 
 
 def joining_rows():
     """Hold every site against the truth, from sizes alone and with what may be known."""
-    data = load("adult")
     quiet = round(simulated(algorithm="non-private", agents=5, graph=GRAPH), 3)
-    majority = round(majority_error(data.y), 3)
+    majority = round(majority_error(load("adult").y), 3)
     knowledge = {
         "sizes": {},
         "+ error": {"nonprivate_error": quiet},
         "+ majority": {"nonprivate_error": quiet, "majority_error": majority},
     }
-    for sizes in JOINING:
-        actual = {
-            n: simulated(algorithm="centralised", agents=2, records=(n, 0)) for n in set(sizes)
-        }
-        actual["together"] = simulated(agents=len(sizes), records=sizes, graph=GRAPH)
-        print(f"\n{sizes}: without privacy {quiet}, commonest class {majority}")
+    for sizes, epsilons in JOINING:
+        actual = joining_truth(sizes, epsilons)
+        print(f"\n{sizes}, ε {epsilons}: without privacy {quiet}, commonest class {majority}")
         for known, given in knowledge.items():
-            for row in joining(sizes, known, given, actual):
-                cell = f"{row['forecast']:.3f} ({row['low']:.3f}–{row['high']:.3f})"
+            points, verdicts = joining_forecasts(sizes, epsilons, given)
+            print(f"{known}: {', '.join(verdicts)}")
+            for what, point in points.items():
+                low, high = point.range
+                row = {
+                    "records": sizes, "epsilons": epsilons, "what": what, "known": known,
+                    "actual": actual[what], "forecast": point.median, "low": low, "high": high,
+                    "within": low <= actual[what] <= high,
+                }  # fmt: skip
                 mark = "" if row["within"] else " ✗"
-                print(
-                    f"| {row['site']:,} | {row['what']} | {known} | {row['actual']:.3f} | "
-                    f"{cell}{mark} | {row['verdict']} |",
-                    flush=True,
-                )
+                cell = f"{point.median:.3f} ({low:.3f}–{high:.3f}){mark}"
+                print(f"| {what} | {actual[what]:.3f} | {cell} |", flush=True)
                 yield row
 
 
@@ -178,7 +199,9 @@ def main():
     args = parser.parse_args()
     everything = []
     if args.joining:
-        write(list(joining_rows()), args.out.with_name("plan-joining.json"))
+        found = list(joining_rows())
+        summary(found)
+        write(found, args.out.with_name("plan-joining.json"))
         return
     with tempfile.TemporaryDirectory() as folder:
         for title, cases in (("seen", SEEN), ("held out", HELD_OUT)):

@@ -30,21 +30,27 @@ def joining_text(joining: Joining) -> list[str]:
 def joining_table(joining: Joining) -> Table:
     """Return every site alone and together; on its own mix first where sites differ."""
     whose = ", own mix" if joining.skewed else ""
-    head = ("site", "records", "ε", "commonest", f"alone{whose}", f"together{whose}")
+    budgets = ("ε",) if _own_budgets(joining) else ()
+    head = ("site", "records", *budgets, "commonest", f"alone{whose}", f"together{whose}")
     more = ("on all records",) if joining.skewed else ()
-    return (*head, *more), [_row(site, joining.skewed) for site in joining.sites]
+    return (*head, *more), [_row(site, joining) for site in joining.sites]
 
 
-def _row(site: SiteForecast, skewed: bool) -> tuple[str, ...]:
-    pooled = (f"{_middle(site.alone)} → {_middle(site.together)}",) if skewed else ()
+def _own_budgets(joining: Joining) -> bool:
+    return len({e for site in joining.sites for e in site.epsilons}) > 1
+
+
+def _row(site: SiteForecast, joining: Joining) -> tuple[str, ...]:
+    budget = _span([f"{e:g}" for e in site.epsilons])
+    pooled = f"{_middle(site.alone)} → {_middle(site.together)}"
     return (
         site.label,
         _span([f"{n:,}" for n in site.records]),
-        _span([f"{e:g}" for e in site.epsilons]),
+        *([budget] if _own_budgets(joining) else []),
         f"{median(site.majorities):.3f}",
         _ranged(site.own_alone),
         _ranged(site.own_together),
-        *pooled,
+        *([pooled] if joining.skewed else []),
     )
 
 
@@ -69,7 +75,7 @@ def _middle(forecast: Forecast) -> str:
 def _ranged(forecast: Forecast) -> str:
     if (ends := forecast.range) is None:
         return "no noise reaches it"
-    return f"{forecast.median:.3f} ({ends[0]:.2f}–{ends[1]:.2f})"
+    return f"{forecast.median:.3f} ({ends[0]:.3f}–{ends[1]:.3f})"
 
 
 def joining_picture(joining: Joining) -> Markup:
