@@ -111,6 +111,18 @@ def test_many_sites_are_told_by_groups_of_nearly_the_same_size():
     assert [group.sites for group in alike([(1.0,), (2.0,), (1.0,)])] == [(0, 2), (1,)]
 
 
+def test_of_many_sites_a_small_a_middle_and_a_large_one_are_left_out():
+    spec = replace(
+        QUICK, records=tuple(range(50, 260, 10)), agents=21, rounds=3, seeds=3, like="flat"
+    )
+    names = [each.name for each in plan(spec).joining.absences]
+    assert len(names) == 3
+    left = [int(name.removeprefix("one like agent ")) for name in names]
+    assert left == sorted(left)
+    assert left[0] < 3
+    assert left[2] > 17
+
+
 # -- the words -----------------------------------------------------------------------------------
 
 
@@ -164,13 +176,13 @@ def made(alone, together, majority=0.4, without=None, skewed=False):
         ),
         (
             {"alone": 0.31, "together": 0.24, "majority": 0.24},
-            "Joining gives hospital 4 0.24, no better than always naming the commonest class "
-            "(0.24).",
+            "Joining gives hospital 4 an error of 0.24, no better than always naming the commonest "
+            "class (0.24).",
         ),
         (
             {"alone": 0.17, "together": 0.24, "majority": 0.24},
-            "Joining gives hospital 4 0.24, no better than always naming the commonest class "
-            "(0.24); alone it gets 0.17.",
+            "Joining gives hospital 4 an error of 0.24, no better than always naming the commonest "
+            "class (0.24); alone it gets 0.17.",
         ),
         (
             {"alone": 0.31, "together": 0.17, "skewed": True},
@@ -325,6 +337,13 @@ def test_private_data_are_never_read(monkeypatch):
         monkeypatch.setattr(name, refuse)
     spec = replace(QUICK, records=(60, 80, 90), seeds=3, partition="dirichlet:1")
     assert plan(replace(spec, epsilons_per_agent=(1.0, 2.0, 3.0))).joining.sites
+
+
+def test_what_else_is_forecast_changes_no_forecast():
+    """Where β hangs on ε, the budgets of a curve do not share one."""
+    one = replace(QUICK, records=(100_000,), agents=1, features=8, seeds=3)
+    curve = plan(replace(one, epsilons=(1.0, 4.0))).curve
+    assert curve[0].errors == pytest.approx(plan(one).expected.errors, abs=1e-3)
 
 
 # -- scenarios -----------------------------------------------------------------------------------

@@ -206,18 +206,19 @@ def simulate(
 ) -> dict[float, Judged]:
     """Return the test errors of len(seeds) runs at every feasible ε.
 
-    The sites hold the records `parts`, else as many as are dealt to them. Budgets with the same T
-    advance together, as columns of one run.
+    The sites hold the records `parts`, else as many as are dealt to them. Budgets with the same
+    T and β advance together, as columns of one run.
     """
-    by_rounds: dict[int | None, list[float]] = {}
+    batches: dict[tuple[int | None, float | None], list[float]] = {}
     for epsilon in epsilons:
         if infeasible(case, epsilon) is None:
-            by_rounds.setdefault(case.chosen(epsilon).rounds, []).append(epsilon)
+            method = case.chosen(epsilon)
+            batches.setdefault((method.rounds, method.beta), []).append(epsilon)
     group = group.with_features(case.features)
     dealt = group.dealt(case.records) if parts is None else parts
-    risks = group.risks(case, dealt) if by_rounds else []
+    risks = group.risks(case, dealt) if batches else []
     errors: dict[float, Judged] = {}
-    for batch in by_rounds.values():
+    for batch in batches.values():
         errors.update(_batch(case, group, risks, batch, seeds))
     return errors
 

@@ -162,9 +162,8 @@ class Joining:
             naming = f"always naming the commonest class ({np.median(site.majorities):.2f})"
             better = alone is not None and site.gain.direction(SAME) < 0
             rest = f"; alone it gets {alone:.2f}" if better else ""
-            return (
-                f"Joining gives {site.words} {together:.2f}{where}, no better than {naming}{rest}"
-            )
+            gets = f"Joining gives {site.words} an error of {together:.2f}{where}"
+            return f"{gets}, no better than {naming}{rest}"
         if alone is None:
             gets = f"together it gets {together:.2f}{where}"
             return f"Alone no noise reaches the budget of {site.words}; {gets}"

@@ -15,6 +15,8 @@ from ppadmm.planning.specification import PlanSpec
 
 Runs = list[Judged]
 """Those of each population; none at all where no noise reaches the budget."""
+MANY_SITES = 20
+"""Of more sites only one of the smallest, of the middle and of the largest is left out."""
 
 
 @dataclass(frozen=True)
@@ -52,15 +54,20 @@ class JoiningStudy:
         for group in self.groups:
             sites.append(self._site(group))
             advance()
-        for group in self.groups if self.leaves else ():
+        for group in self.leaving:
             absences.append(self._absence(group))
             advance()
         return Joining(tuple(sites), tuple(absences), bool(self.mixes[0].shape[1]))
 
     @property
-    def leaves(self) -> bool:
-        """Whether there is somebody to leave out: of two, the other is alone."""
-        return self.spec.absences and self.case.graph.size > 2 and bool(self.together)
+    def leaving(self) -> tuple[SiteGroup, ...]:
+        """Whom to leave one of out. Of two sites nobody: the other would be alone."""
+        if not (self.spec.absences and self.together) or self.case.graph.size <= 2:
+            return ()
+        if self.case.graph.size <= MANY_SITES or len(self.groups) <= 3:
+            return self.groups
+        order = sorted(self.groups, key=lambda group: self.case.records[group.typical])
+        return order[0], order[len(order) // 2], order[-1]
 
     def _site(self, group: SiteGroup) -> SiteForecast:
         i = group.typical

@@ -158,7 +158,7 @@ class _Study:
         study = JoiningStudy(
             self.spec, self.case, epsilon, self.populations, seeds, self._together.get(epsilon, [])
         )
-        self._done, self._of = 0, len(study.groups) * (2 if study.leaves else 1)
+        self._done, self._of = 0, len(study.groups) + len(study.leaving)
         return study.found(self._advance)
 
     def curve(self, epsilon: float, known: dict[float, tuple[float, ...]]) -> tuple[Forecast, ...]:

@@ -46,7 +46,7 @@ class Scenario:
         return choose(self.method, sizes, self.budgets(epsilon), self.loss)
 
     def settings(self, epsilons: Sequence[float]) -> list[Settings]:
-        """Return each site's settings of one replicate per ε; their T must be the same."""
+        """Return each site's settings of one replicate per ε; their T and β must be the same."""
         methods, each = [self.chosen(e) for e in epsilons], [self.budgets(e) for e in epsilons]
         if self.method.recipe.pooled:
             each = [[strictest(budgets)] for budgets in each]
