@@ -103,6 +103,11 @@ def written(
         raise InputError(f"{error} {way}") from error
 
 
+def hint(words: str) -> None:
+    """Tell a person what would help, before anything is spent."""
+    typer.echo(f"Hint: {words}", err=True)
+
+
 Report = Callable[[int, int], None]
 
 

@@ -11,6 +11,7 @@ from ppadmm.cli.common import (
     agents_or_column,
     booking_of,
     counts,
+    hint,
     interruptible,
     is_saved,
     kept_by,
@@ -180,7 +181,8 @@ def train(
         if track is not None:
             track.ready()
         with progress(hidden=as_json) as report:
-            result = run(spec, report, booking=booking, engine=placed)
+            advise = None if as_json else hint
+            result = run(spec, report, booking=booking, engine=placed, advise=advise)
         again = None if booking is None else "the same command with --resume"
         folder, unfinished = written(lambda: write_run(result, out) if save else None, again)
     show(result.to_dict() if as_json else summary(result))

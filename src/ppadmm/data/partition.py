@@ -117,6 +117,30 @@ _BY_LABEL = (
 )
 
 
+def held_out_alike(
+    data: Dataset, train: Indices, test: Indices, partition: Partition, dealt: Assignment
+) -> tuple[Indices, ...] | None:
+    """Return the places in `test` of records like those of each agent; None where all are alike.
+
+    With a column, those that name the agent; with skewed labels, of each class in the shares in
+    which its training records were dealt.
+    """
+    if partition.column is not None:
+        missing = data.schema.missing
+        whose = by_column_codes(data.table, partition.column, dealt.names, missing)[test]
+        return tuple(np.flatnonzero(whose == agent) for agent in range(len(dealt.names)))
+    if partition.alpha is None:
+        return None
+    parts: list[list[Indices]] = [[] for _ in dealt.parts]
+    for label in np.unique(data.y[train]):
+        counts = np.array([(data.y[train[own]] == label).sum() for own in dealt.parts])
+        members = np.flatnonzero(data.y[test] == label)
+        cuts = np.round(np.cumsum(counts)[:-1] / counts.sum() * len(members)).astype(np.int64)
+        for part, more in zip(parts, np.split(members, cuts), strict=True):
+            part.append(more)
+    return tuple(np.concatenate(part) for part in parts)
+
+
 def even(n: int, agents: int, rng_seed: int) -> list[Indices]:
     """Deal 0…n−1 at random into `agents` parts whose sizes differ by at most one."""
     n = checks.count("n", n)

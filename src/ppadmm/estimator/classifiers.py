@@ -34,7 +34,7 @@ from ppadmm.estimator.reuse_guard import REGISTER, Earlier, Fit, not_private_bec
 from ppadmm.estimator.splitting import deal, federation_of, no_cell_quoted, refuse_missing
 from ppadmm.problem.graphs import ALONE
 from ppadmm.runs.facts import facts_of
-from ppadmm.runs.hints import hints
+from ppadmm.runs.hints import loud_sites
 from ppadmm.runs.ledger_session import LedgerOptions, open_session
 from ppadmm.runs.run import EngineOutput, Prepared, execute
 from ppadmm.runs.specification import RunSpec
@@ -105,7 +105,7 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         prepared = Prepared.of(spec, federation_of(spec, rows, codes, schema, dealt))
         why = not_private_because(self._is_secret)
         self._warn(schema.confirmed, why)
-        for hint in hints(spec, prepared.federation.setup):
+        for hint in loud_sites(spec, prepared.federation.setup):
             warnings.warn(hint, UserWarning, stacklevel=2)
         seen = X if isinstance(encoder, Box) else rows
         records = (seen, partial(encoder.fingerprint, X, labels))

@@ -26,6 +26,7 @@ from ppadmm.data import (
     shards,
     split,
 )
+from ppadmm.data.partition import Indices, held_out_alike
 from ppadmm.data.shard import stack_rows
 from ppadmm.errors import InputError
 from ppadmm.ledger import Ledger, MemoryLedger
@@ -60,7 +61,8 @@ class FederationFacts:
 class Federation(HoldsRecords):
     """Who holds what, who talks to whom, and what models are judged on.
 
-    An agent that only listens has no part. `test` is None where nothing is held out. `dealing` says
+    An agent that only listens has no part. `test` is None where nothing is held out; `alike[i]` are
+    the places in it of records like those of agent i, where agents' records differ. `dealing` says
     how streamed files were dealt, so that another process can do it again.
     """
 
@@ -71,6 +73,7 @@ class Federation(HoldsRecords):
     loss: Loss
     dealt: Assignment
     dealing: StreamAssignment | None = None
+    alike: tuple[Indices, ...] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -118,6 +121,13 @@ class Federation(HoldsRecords):
         if self.test is None:
             raise InputError("No records were held out for testing; judge the model elsewhere.")
         return self.test
+
+    def test_of(self, agent: int) -> HeldOut:
+        """Return the held-out records like those of an agent: all where agents are alike."""
+        test = self.held_out
+        if self.alike is None or isinstance(test, ShardStream):
+            return test
+        return test[0][self.alike[agent]], test[1][self.alike[agent]]
 
     def close(self) -> None:
         """Delete what a stream keeps on disk; records in memory stay."""
@@ -173,7 +183,8 @@ def build_federation(
     X, y, k = data.X[train], data.y[train], schema.classes
     parts = tuple(shards(X, y, [own], k)[0] if len(own) else None for own in dealt.parts)
     network, held_out = graph_from(graph, len(parts), seed), (data.X[test], data.y[test])
-    return Federation(schema, network, parts, held_out, loss, dealt)
+    alike = held_out_alike(data, train, test, how, dealt)
+    return Federation(schema, network, parts, held_out, loss, dealt, alike=alike)
 
 
 def noise_from(seed: int | None) -> NoiseSource:
