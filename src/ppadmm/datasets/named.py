@@ -148,7 +148,7 @@ def load(
     >>> load("synthetic")
     <Dataset: X (48842, 41), y (48842,), table (48842, 13)>
     """
-    schema = Schema.from_toml(schema) if isinstance(schema, str | Path) else schema
+    schema = schema if isinstance(schema, Schema | None) else Schema.from_toml(schema)
     if str(data) in SOURCES and isinstance(data, str | Path):
         if label is not None or drop:
             raise InputError(f"{data!r} has a label and columns; give those to files only.")
