@@ -110,7 +110,7 @@ def acting(data, folder):
     """Hosts as a Ray actor has them, and their roles."""
     prepared = prepare(spec_of("pp", seed=1), data)
     own = [prepared.settings] * 3
-    sent = agent_factories(prepared.federation, "pp", own, 1, False)
+    sent = agent_factories(prepared.federation, prepared.method, own, 1, False)
     (folder / "run").touch()
     host = Host(0, str(folder), Home())
     host.step(0, [], lambda: sent[0])
@@ -129,7 +129,8 @@ def streams(folder, secrets):
         secrets.add(shard.X, shard.y if shard.y.min() < 0 else None)
     prepared = prepare_opened(SPEC, opened)
     yield from (opened, dealt, prepared, started(prepared), StreamedRisk(dealt.test, Logistic()))
-    yield agent_factories(prepared.federation, "pp", [prepared.settings] * 3, 1, False)
+    own = [prepared.settings] * 3
+    yield agent_factories(prepared.federation, prepared.method, own, 1, False)
     plan = _plan(opened, Partition(), 3)
     batch = next(opened._batches(plan.columns))
     writer = Writer(SCHEMA, 3, 10**6)

@@ -171,5 +171,5 @@ def test_who_cannot_run_in_step():
     begun[2].next()
     assert not vectorised.supports(begun)
     mixed = cast()
-    mixed[1] = cast(beta=1e-9)[1]
+    mixed[1] = cast(rounds=3)[1]
     assert not vectorised.supports(mixed)

@@ -1,13 +1,13 @@
 """One site of a run over a network: its records, its agent, and what is public of the others."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
-from ppadmm.accounting import Charge, Tally
+from ppadmm.accounting import Budget, Charge, Tally
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Algorithm
 from ppadmm.algorithms.base import site_in
@@ -22,6 +22,7 @@ from ppadmm.noise import SecureNoise, SeededNoise
 from ppadmm.peers.agreement import Agreement
 from ppadmm.problem import Loss, NoRecords, Risk, loss_for, risk_over
 from ppadmm.records import HoldsRecords
+from ppadmm.runs.benefit import SiteBenefit, alone_error, benefit
 from ppadmm.statements.facts import noise_source, reasons_against
 
 
@@ -228,6 +229,21 @@ class Participant(HoldsRecords):
         return Agent(
             rule, self.number, near, [cast(Ledger, Replayed(ledger))], SeededNoise((seed,))
         )
+
+
+def site_benefit(party: Participant, test: SiteRecords, model: Array) -> SiteBenefit:
+    """Judge the joint model (d,), and a private one of the site alone, on its test records.
+
+    A local diagnostic: no ε covers it, and the model of its own is never released.
+    """
+    part, data = party.public, cast(Dataset, test.data)
+    held, terms = (data.X, data.y), part.agreement
+    noise = SecureNoise() if party.seed is None else SeededNoise((party.seed,))
+    own = terms.parties[party.number]
+    row = benefit(own.name, held, model, part.schema.classes)
+    budget = Budget(own.epsilon, terms.delta)
+    alone = alone_error(party.risk, terms, budget, noise, held) if part.records else None
+    return replace(row, records=part.records, alone=alone)
 
 
 def _tally(rule: Algorithm[Any]) -> Tally:

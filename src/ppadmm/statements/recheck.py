@@ -165,7 +165,7 @@ def _require_curvature(statement: Plain) -> None:
     bend = recompute.smoothness(statement["run"]["loss"])
     if recipe is None or recipe.name in ALGORITHMS.own or bend is None:
         return
-    if not statement["private"] or statement["tuned"]["search"]:
+    if not statement["private"] or statement["tuned"].get("search"):
         return
     for agent in statement["agents"]:
         steep = _steepness(statement, agent["agent"], recipe.listens)
