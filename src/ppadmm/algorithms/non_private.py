@@ -35,4 +35,5 @@ RECIPE = Recipe(
     not_private_because="the algorithm adds no noise",
     noise_source="none",
     noiseless=True,
+    alone="non-private",
 )

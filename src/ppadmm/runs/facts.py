@@ -78,7 +78,7 @@ def tuned_facts(
 
 def _agents(prepared: "Prepared", output: "EngineOutput") -> tuple[AgentFacts, ...]:
     federation, recipe, budgets = prepared.federation, prepared.spec.recipe, prepared.budgets
-    names = [POOLED] if recipe.pooled else federation.names
+    names = [POOLED] if recipe.pooled and len(federation.names) > 1 else federation.names
     records = [sum(federation.records)] if recipe.pooled else federation.records
     return tuple(
         AgentFacts(

@@ -19,10 +19,9 @@ from ppadmm.data import (
     ShardStream,
     StreamAssignment,
     StreamedData,
-    assign,
+    deal,
     joined,
     shards,
-    split,
 )
 from ppadmm.data.shard import stack_rows
 from ppadmm.errors import InputError
@@ -150,7 +149,7 @@ def build_federation(
     """Split `data` into training shards and a test set and draw the network, all from `seed`.
 
     Records are dealt as `partition` says (see `ppadmm.data.Partition`), or `records[i]` of them to
-    agent i; with 0 it only listens. With a column the number of agents follows from it.
+    agent i; with 0 it only listens. With a column or files their number follows from those.
     """
     how, schema = Partition.parse(partition), data.schema
     if isinstance(data, StreamedData):
@@ -159,9 +158,8 @@ def build_federation(
         found = dealing.streams()
         network = graph_from(graph, len(found.parts), seed)
         return Federation(schema, network, found.parts, found.test, loss, found.dealt, dealing)
-    train, test = split(data, seed)
-    dealt = assign(data, train, how, agents, seed, records)
-    X, y, k = data.X[train], data.y[train], schema.classes
+    dealt, test = deal(data, how, agents, seed, records)
+    X, y, k = data.X, data.y, schema.classes
     parts = tuple(shards(X, y, [own], k)[0] if len(own) else None for own in dealt.parts)
     network, held_out = graph_from(graph, len(parts), seed), (data.X[test], data.y[test])
     return Federation(schema, network, parts, held_out, loss, dealt)

@@ -6,7 +6,7 @@ import hashlib
 import math
 import os
 from datetime import datetime
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from ppadmm import __version__
 from ppadmm.algorithms import ALGORITHMS, title_of
+from ppadmm.data.sites import called
 from ppadmm.errors import InputError
 from ppadmm.files import write_whole
 from ppadmm.runs.report.command import command
@@ -97,7 +98,7 @@ def render(run: SavedRun, public: bool = False, live: Any = None) -> str:
         js_hash=content_hash(js),
         plots=_plots(figures, guess),
         command=_command(figures),
-        data=PurePath(figures.spec["data"]).name,
+        data=called(figures.spec["data"]),
         name=title_of(figures.result["algorithm"]),
         summary=figures.recipe.summary if figures.recipe else "",
         started=_spelt_time(figures.result["started"]),
