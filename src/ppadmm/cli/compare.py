@@ -54,8 +54,8 @@ def compare(
         grid = Grid.of(
             data=named(data), algorithms=algorithms, epsilons=numbers("epsilons", epsilons),
             delta=delta, seeds=seeds, splits=splits, agents=agents, partition=partition,
-            graph=graph, loss=loss, label=label, schema=schema, data_dir=data_dir, calibration=calibration,
-            rounds=rounds, eta=eta, beta=beta, multiclass=multiclass,
+            graph=graph, loss=loss, label=label, schema=schema, data_dir=data_dir,
+            calibration=calibration, rounds=rounds, eta=eta, beta=beta, multiclass=multiclass,
         )  # fmt: skip
         with progress(as_json, "cells") as report:
             rows = run(grid, report, out, jobs or 1, runner)
