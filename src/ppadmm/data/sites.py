@@ -35,7 +35,7 @@ def spelt(given: Given) -> str | tuple[str, ...]:
 
 def called(given: Given) -> str:
     """Return a short name: that of the file or folder, or those of the sites, a few of them."""
-    paths = _listed(given)
+    paths = paths_of(given)
     if len(paths) == 1:
         return paths[0].name
     names = [site_name(path) for path in paths]
@@ -49,10 +49,11 @@ def find_sites(given: Given) -> tuple[SiteFiles, ...]:
     Files in deeper folders count. Within a folder they come in the order of their names; hidden
     ones and those whose name begins with an underscore do not count. No record is read.
     """
-    paths = _listed(given)
+    paths = paths_of(given)
     for path in paths:
         if not path.exists():
-            raise DataError(f"There is no file or folder {str(path)!r}.")
+            what = "file" if path.name.lower().endswith(SUFFIXES) else "file or folder"
+            raise DataError(f"There is no {what} {str(path)!r}.")
     entries = _visible(paths[0]) if len(paths) == 1 and paths[0].is_dir() else paths
     found = [(entry, SiteFiles(site_name(entry), tuple(_files(entry)))) for entry in entries]
     for entry, site in found:
@@ -67,7 +68,7 @@ def find_sites(given: Given) -> tuple[SiteFiles, ...]:
 
 def is_streamed(given: Given) -> bool:
     """Whether records are read in pieces unless a user says otherwise: Parquet in a folder."""
-    if not any(path.is_dir() for path in _listed(given)):
+    if not any(path.is_dir() for path in paths_of(given)):
         return False
     return not is_csv(find_sites(given)[0].paths[0])
 
@@ -78,7 +79,8 @@ def site_name(path: Path) -> str:
     return path.name if path.is_dir() or not ending else path.name[: -len(ending)] or path.name
 
 
-def _listed(given: Given) -> list[Path]:
+def paths_of(given: Given) -> list[Path]:
+    """Return what was named as paths."""
     named = spelt(given)
     return [Path(named)] if isinstance(named, str) else [Path(one) for one in named]
 

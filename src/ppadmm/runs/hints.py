@@ -1,6 +1,5 @@
 """What would help, told from public sizes and budgets alone."""
 
-from ppadmm.algorithms import title_of
 from ppadmm.algorithms.defaults import Sizes, loudest
 from ppadmm.runs.federation import FederationFacts
 from ppadmm.runs.specification import RunSpec
@@ -11,10 +10,7 @@ MOST_NAMED = 5
 
 
 def hints(spec: RunSpec, setup: FederationFacts) -> tuple[str, ...]:
-    """Say what a single site ran, or name the sites whose noise drowns what the others learn."""
-    if setup.graph.size == 1:
-        what = title_of(spec.algorithm)
-        return (f"One site has nobody to exchange with: {what} ran on its records alone.",)
+    """Name the sites whose noise drowns what the others learn."""
     if spec.recipe.pooled or spec.recipe.noiseless:
         return ()
     held = [i for i, n in enumerate(setup.records) if n]

@@ -50,7 +50,7 @@ def labels(n: int, agents: int, seed: int, sizes: Sequence[int] | None = None) -
         least, more = divmod(train, count_agents(train, agents))
         sizes = [least + (agent < more) for agent in range(agents)]
     check_sizes(train, sizes)
-    yield from _in_chunks([*sizes, test, train - sum(sizes)], [seed, _STREAM])
+    yield from _in_chunks([*sizes, test, train - sum(sizes)], [seed, _STREAM], CHUNK)
 
 
 def site_labels(sizes: Sequence[int], test: int, seed: int) -> list[Iterator[Labels]]:
@@ -80,7 +80,7 @@ def _as_in_memory(n: int, agents: int, seed: int, sizes: Sequence[int] | None) -
     return whose
 
 
-def _in_chunks(counts: list[int], seed: list[int], chunk: int = CHUNK) -> Iterator[Labels]:
+def _in_chunks(counts: list[int], seed: list[int], chunk: int) -> Iterator[Labels]:
     """Draw without replacement, a chunk at a time: memory does not grow with n."""
     left = np.array(counts, dtype=np.int64)
     if left.sum() > MOST_RECORDS:

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from ppadmm.data.columns import column, is_number, is_text
-from ppadmm.data.sites import Given, called, find_sites
-from ppadmm.data.tables import PARQUET, FileIdentity, is_csv, placed, reading_parquet
+from ppadmm.data.sites import Given, called, find_sites, paths_of
+from ppadmm.data.tables import PARQUET, FileIdentity, placed, reading_parquet
 from ppadmm.errors import DataError
 
 PAGE = 2**20
@@ -91,17 +91,23 @@ class Group:
 
 def find_groups(given: Given) -> tuple[Group, ...]:
     """Look at the files of every site (`find_sites`): one group each."""
+    for path in paths_of(given):
+        if not path.is_dir():
+            _require_parquet(path)
     sites = find_sites(given)
-    first = sites[0].paths[0]
-    if is_csv(first):
-        raise DataError(
-            f"Only Parquet files ({', '.join(PARQUET)}) and folders of them can be streamed, got "
-            f"{str(first)!r}; leave memory out."
-        )
+    _require_parquet(sites[0].paths[0])
     groups = tuple(Group(site.name, tuple(map(ParquetFile.found, site.paths))) for site in sites)
     if not any(group.rows for group in groups):
         raise DataError(f"{called(given)!r} holds no records in Parquet files.")
     return groups
+
+
+def _require_parquet(path: Path) -> None:
+    if not path.name.lower().endswith(PARQUET):
+        raise DataError(
+            f"Only Parquet files ({', '.join(PARQUET)}) and folders of them can be streamed, got "
+            f"{str(path)!r}; leave memory out."
+        )
 
 
 def _read(path: Path, names: list[str], rows: int) -> Iterator[Any]:
