@@ -185,7 +185,7 @@ def _row(cell: Cell, outcomes: Sequence[CellResult]) -> ComparisonRow:
         records=tuple(outcome.records for outcome in outcomes),
         epsilon=outcomes[0].epsilon,
         epsilon_proven=worst_proven(outcomes),
-        rounds=outcomes[0].rounds,
+        rounds=round(float(np.median([outcome.rounds for outcome in outcomes]))),
         eta=float(np.median([outcome.eta for outcome in outcomes])),
         test_error=tuple(error for outcome in outcomes for error in outcome.test_error),
         train_loss=tuple(loss for outcome in outcomes for loss in outcome.train_loss),
