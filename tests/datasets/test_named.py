@@ -361,7 +361,7 @@ def test_public_names():
     assert set(ppadmm.data.__all__) == {
         *("MEMORY", "ShardStream", "StreamAssignment", "StreamedData", "joined", "open_stream"),
         *("Assignment", "Dataset", "Partition", "assign", "by_column", "dirichlet", "even"),
-        *("shards", "sized", "split"),
+        *("shards", "sized", "split", "deal", "DataFile", "SiteFiles", "find_sites"),
         *("as_table", "read_table"),
         *("Categorical", "Classes", "Label", "Numeric", "Schema", "Target"),
         *("infer_schema", "suggest_schema"),

@@ -23,7 +23,7 @@ from sklearn.utils.validation import (
 from ppadmm.accounting import Budget, accountant
 from ppadmm.accounting.interop import to_dp_event, without_sampler
 from ppadmm.accounting.protection import Protection
-from ppadmm.algorithms import ALGORITHMS, recipe_named
+from ppadmm.algorithms import ALGORITHMS, name_alone
 from ppadmm.arrays import Array
 from ppadmm.data import Schema
 from ppadmm.data.fingerprint import Fingerprint
@@ -213,20 +213,11 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return found, Schema(found.columns(names), label, missing=(), confirmed=confirmed)
 
     def _spec(self, agents: int) -> RunSpec:
-        algorithm = self.algorithm
-        if agents == 1:
-            alone = recipe_named(algorithm).alone
-            if alone is None:
-                raise InputError(
-                    f"The algorithm {algorithm!r} needs two agents or more, got 1; use 'pp', which "
-                    "is centralised objective perturbation for one."
-                )
-            algorithm = alone
         return RunSpec(
             data="records",
             agents=agents,
             graph=ALONE if agents == 1 else self.graph,
-            algorithm=algorithm,
+            algorithm=name_alone(self.algorithm) if agents == 1 else self.algorithm,
             loss=self._loss,
             epsilon=self.epsilon,
             delta=self.delta,

@@ -14,6 +14,7 @@ from ppadmm.algorithms.base import site_in
 from ppadmm.arrays import Array
 from ppadmm.data import Dataset, Schema, StreamedData, open_stream, shards
 from ppadmm.data.fingerprint import NO_RECORDS, Fingerprint, fingerprint
+from ppadmm.data.sites import is_streamed
 from ppadmm.datasets import load
 from ppadmm.errors import DataError, InputError
 from ppadmm.ledger import Ledger
@@ -55,16 +56,16 @@ class SiteRecords(HoldsRecords):
 
 
 def read_records(data: Path | None, schema: Path, memory: int | None = None) -> SiteRecords:
-    """Read a site's records with their public schema; with `memory`, or in a folder, stream them.
+    """Read a site's records with their public schema.
 
-    `memory` is the cap in bytes.
+    With `memory`, the cap in bytes, or Parquet in a folder, they are streamed.
     """
     public = Schema.from_toml(schema)
     if data is None:
         return SiteRecords(public, None)
     if not data.exists():
         raise DataError(f"There are no records at {str(data)!r}; give their file as data = …")
-    if memory is not None or data.is_dir():
+    if memory is not None or is_streamed(data):
         return SiteRecords(public, open_stream(str(data), public, memory))
     return SiteRecords(public, load(data, schema=public))
 

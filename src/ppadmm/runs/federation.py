@@ -21,12 +21,10 @@ from ppadmm.data import (
     ShardStream,
     StreamAssignment,
     StreamedData,
-    assign,
+    deal,
     joined,
     shards,
-    split,
 )
-from ppadmm.data.partition import Indices, held_out_alike
 from ppadmm.data.shard import stack_rows
 from ppadmm.errors import InputError
 from ppadmm.ledger import Ledger, MemoryLedger
@@ -61,8 +59,7 @@ class FederationFacts:
 class Federation(HoldsRecords):
     """Who holds what, who talks to whom, and what models are judged on.
 
-    An agent that only listens has no part. `test` is None where nothing is held out; `alike[i]` are
-    the places in it of records like those of agent i, where agents' records differ. `dealing` says
+    An agent that only listens has no part. `test` is None where nothing is held out. `dealing` says
     how streamed files were dealt, so that another process can do it again.
     """
 
@@ -73,7 +70,6 @@ class Federation(HoldsRecords):
     loss: Loss
     dealt: Assignment
     dealing: StreamAssignment | None = None
-    alike: tuple[Indices, ...] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -124,10 +120,10 @@ class Federation(HoldsRecords):
 
     def test_of(self, agent: int) -> HeldOut:
         """Return the held-out records like those of an agent: all where agents are alike."""
-        test = self.held_out
-        if self.alike is None or isinstance(test, ShardStream):
+        test, alike = self.held_out, self.dealt.alike
+        if alike is None or isinstance(test, ShardStream):
             return test
-        return test[0][self.alike[agent]], test[1][self.alike[agent]]
+        return test[0][alike[agent]], test[1][alike[agent]]
 
     def close(self) -> None:
         """Delete what a stream keeps on disk; records in memory stay."""
@@ -169,7 +165,7 @@ def build_federation(
     """Split `data` into training shards and a test set and draw the network, all from `seed`.
 
     Records are dealt as `partition` says (see `ppadmm.data.Partition`), or `records[i]` of them to
-    agent i; with 0 it only listens. With a column the number of agents follows from it.
+    agent i; with 0 it only listens. With a column or files their number follows from those.
     """
     how, schema = Partition.parse(partition), data.schema
     if isinstance(data, StreamedData):
@@ -178,13 +174,11 @@ def build_federation(
         found = dealing.streams()
         network = graph_from(graph, len(found.parts), seed)
         return Federation(schema, network, found.parts, found.test, loss, found.dealt, dealing)
-    train, test = split(data, seed)
-    dealt = assign(data, train, how, agents, seed, records)
-    X, y, k = data.X[train], data.y[train], schema.classes
+    dealt, test = deal(data, how, agents, seed, records)
+    X, y, k = data.X, data.y, schema.classes
     parts = tuple(shards(X, y, [own], k)[0] if len(own) else None for own in dealt.parts)
     network, held_out = graph_from(graph, len(parts), seed), (data.X[test], data.y[test])
-    alike = held_out_alike(data, train, test, how, dealt)
-    return Federation(schema, network, parts, held_out, loss, dealt, alike=alike)
+    return Federation(schema, network, parts, held_out, loss, dealt)
 
 
 def noise_from(seed: int | None) -> NoiseSource:

@@ -64,13 +64,15 @@ def benefit_lines(sites: Sequence[SiteBenefit]) -> list[str]:
 def _setting(result: Result, figures: dict[str, Any]) -> str:
     spec, count = result.spec, len(figures["classes"])
     place = f"{spec.agents} agents ({result.setup.graph.name})"
-    if spec.recipe.pooled:
+    if spec.agents == 1:
+        place = "one site, no network"
+    elif spec.recipe.pooled:
         place = f"all records of {spec.agents} agents at one place, no network"
     classes = "" if count == 2 else f"{count} classes ({figures['loss']}), "
     return (
-        f"{figures['algorithm']} on {spec.data}: {place}, {sum(figures['records']):,} training "
-        f"records, {figures['features']} features, {classes}{figures['rounds']} rounds, "
-        f"η = {figures['eta']:g}"
+        f"{figures['algorithm']} on {spec.data_name}: {place}, {sum(figures['records']):,} "
+        f"training records, {figures['features']} features, {classes}{figures['rounds']} "
+        f"round{'' if figures['rounds'] == 1 else 's'}, η = {figures['eta']:g}"
     )
 
 
