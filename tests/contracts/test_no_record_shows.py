@@ -45,6 +45,7 @@ HOLDERS = (
 PLAIN = {
     "public numbers and names": """
         algorithms.base.Recipe algorithms.defaults.Hyperparameters algorithms.defaults.Sizes
+        data.sites.SiteFiles
         agent.Done agent.Wait data.stream.assignment.LabelReader datasets.named.DataSource
         data.schema.Classes studies.cell.Cell runs.ledger_session.LedgerOptions
         studies.compare.Grid mechanisms.minimiser.Place mechanisms.minimiser.FreeMinimiser

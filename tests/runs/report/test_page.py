@@ -194,7 +194,7 @@ class TestContents:
 
         always = {"accuracy", "test-error", "test-log-loss", "distance", "network", "curve"}
         assert plots("private") == always | {"guess"}
-        assert plots("ipp") == always | {"guess", "raster"}
+        assert plots("ipp") == always | {"guess", "raster", "sites"}
         assert plots("seeded") == always
         assert plots("bare") == always - {"curve"}
         assert plots("pooled") == {"guess", "curve"}
