@@ -76,6 +76,7 @@ def agreement_of(d):
         beta=BETAS[d],
         delta=1e-5,
         regularisation=0.01,
+        weights="records",
     )
 
 

@@ -209,7 +209,7 @@ def settings_of_peers(folder):
         parties=tuple(Member(f"site {i}", public[i], 90, 20.0) for i in range(3)),
         edges=make_graph("complete", 3, 0).edges,
         schema=SCHEMA.digest(), parameters=SCHEMA.dimension, rounds=3, eta=1.0, delta=1e-3,
-        beta=1e-7, nonce="planted", patience=30.0,
+        beta=1e-7, weights="records", nonce="planted", patience=30.0,
     )  # fmt: skip
     for i, key in enumerate(keys):
         party = Participant(terms, i, SiteRecords(SCHEMA, planted(seed=i)))

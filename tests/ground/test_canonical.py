@@ -29,6 +29,7 @@ AGREED = Agreement(
     rounds=30,
     eta=1e-3,
     delta=1e-6,
+    weights="records",
     nonce="2026-11-16 ä",
 )
 

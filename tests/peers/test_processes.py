@@ -178,7 +178,10 @@ def as_site_one(body):
         ),
         (put("statement", "settings_digest", "ab" * 32), "settings_digest differs ('site-3': abab"),
         (put("statement", "run", "rounds", 17), "run.rounds differs ('site-3': 17; "),
-        (put("statement", "run", "edges", [[0, 1], [1, 2]]), "run.edges differs ('site-3': "),
+        (
+            put("statement", "run", "edges", [[0, 1], [1, 2], [2, 3], [3, 4]]),
+            "run.edges differs ('site-3': ",
+        ),
         (put("peers", []), "'site-3' does not name "),
         (put("signer", "name", "site-9"), "'site-9' speaks of the records of 'site-3'"),
         (as_site_one, "all speak of agent 1"),
@@ -201,7 +204,7 @@ def renamed(body):
     ("change", "words"),
     [
         (renamed, "signer.name is 'clinic', agreed is 'site-3'"),
-        (put("statement", "agents", 0, "records", 4000), "[[3, 'site-3', 4000]], agreed is"),
+        (put("statement", "agents", 0, "records", 4000), "[[3, 'site-3', 4000, 1.0]], agreed is"),
         (put("statement", "run", "rounds", 17), "run.rounds is 17, agreed is 16"),
         (put("peers", []), "peers is [], agreed is ["),
         (put("statement", "settings_digest", "ab" * 32), "of the agreement abababababab…"),
@@ -230,7 +233,7 @@ def test_another_key_in_the_place_of_a_site_is_seen(private, tmp_path):
 
 def test_parties_whose_certificates_are_missing_are_counted(private):
     verdicts = verify_certificates(paths_of(private)[:3], [], None, None)
-    assert "the certificates of 2 other parties, with the keys " in verdicts[0].unchecked[1]
+    assert "the certificates of 2 other parties, with the keys " in verdicts[0].unchecked[2]
     assert "the same model" in verdicts[0].checked[-1]
 
 
