@@ -32,6 +32,7 @@ from ppadmm.problem.risk import summing
 from ppadmm.records import HoldsRecords
 
 STEP, ROUNDS = 16.0, 400
+"""α·w of the heaviest agent: its steps are the longest, and too long a step overshoots."""
 ROOM = 64.0
 """The radius of values, in units of T steps along the steepest gradient."""
 
@@ -153,7 +154,7 @@ def _charge(budget: Budget, releases: int, d: int) -> tuple[float, Charge]:
 def _plan(
     sizes: Sizes, budgets: Sequence[Budget], loss: Loss, rounds: int | None, eta: float | None
 ) -> Hyperparameters:
-    return Hyperparameters(rounds or ROUNDS, eta or STEP)
+    return Hyperparameters(rounds or ROUNDS, eta or STEP / max(sizes.weights))
 
 
 RECIPE = Recipe(
@@ -163,4 +164,5 @@ RECIPE = Recipe(
     build=build_gradient,
     defaults=_plan,
     always_charged=True,
+    alone="centralised",
 )

@@ -10,6 +10,7 @@ Weights are public: they follow from numbers of records.
 from collections.abc import Sequence
 
 from ppadmm import checks
+from ppadmm.errors import InputError
 
 WEIGHED = {"records": "by their records", "equal": "all alike"}
 """Every way of weighing sites, in words."""
@@ -25,4 +26,6 @@ def site_weights(kind: str, records: Sequence[int]) -> tuple[float, ...]:
     if kind == "equal":
         return (1.0,) * len(records)
     holders, total = sum(n > 0 for n in records), sum(records)
+    if not total:
+        raise InputError("Sites are weighed by their records, and none has any; give them some.")
     return tuple(holders * n / total for n in records)

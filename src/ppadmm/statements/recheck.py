@@ -143,16 +143,22 @@ def _require_weights(statement: Plain) -> None:
     """Refuse weights that do not follow from the numbers of records, where all are there."""
     agents, kind = statement["agents"], statement["run"]["weights"]
     alike, total = kind == "equal", sum(agent["records"] for agent in agents)
-    if len(agents) < _network(statement) and not alike:
+    if not knows_weights(statement):
         return
     holders = sum(agent["records"] > 0 for agent in agents)
     for agent in agents:
-        true = 1.0 if alike else holders * agent["records"] / total
+        true = 1.0 if alike else holders * agent["records"] / max(total, 1)
         if not math.isclose(agent["weight"], true, rel_tol=1e-9):
             raise CertificateError(
                 f"Agent {agent['agent']} has a weight of {agent['weight']:g}, by {kind} it is "
                 f"{true:g}."
             )
+
+
+def knows_weights(statement: Plain) -> bool:
+    """Whether the weights of a statement follow from itself: it may speak for one site of many."""
+    alike = statement["run"]["weights"] == "equal"
+    return alike or len(statement["agents"]) >= _network(statement)
 
 
 def _require_curvature(statement: Plain) -> None:
@@ -165,18 +171,18 @@ def _require_curvature(statement: Plain) -> None:
     bend = recompute.smoothness(statement["run"]["loss"])
     if recipe is None or recipe.name in ALGORITHMS.own or bend is None:
         return
-    if not statement["private"] or statement["tuned"]["search"]:
+    if not statement["private"] or statement["tuned"].get("search"):
         return
     for agent in statement["agents"]:
-        steep = _steepness(statement, agent["agent"], recipe.listens)
-        least = bend * agent["weight"] / (max(agent["records"], 1) * steep)
-        found = min(
-            (event["kappa"] for event in agent["reserved"] if "kappa" in event), default=least
-        )
-        if found < least * (1.0 - TOLERANCE):
+        kappas = [event["kappa"] for event in agent["reserved"] if "kappa" in event]
+        if not kappas:
+            continue
+        steep = max(agent["records"], 1) * _steepness(statement, agent["agent"], recipe.listens)
+        least = bend * agent["weight"] / steep if steep > 0.0 else math.inf
+        if min(kappas) < least * (1.0 - TOLERANCE):
             raise CertificateError(
-                f"Agent {agent['agent']}: an event has κ = {found:.6g}, the terms of the run give "
-                f"{least:.6g}."
+                f"Agent {agent['agent']}: an event has κ = {min(kappas):.6g}, the terms of the run "
+                f"give {least:.6g}."
             )
 
 
