@@ -314,9 +314,11 @@ def test_sites_by_a_column_of_public_records(tmp_path):
     counts = [site.records[0] for site in found.joining.sites]
     assert sum(counts) == load(str(tmp_path / "public.csv"), label="income").train_records
     assert counts == sorted(counts, reverse=True)
+    assert found.notes == ()
     assert plan(found.spec) == found
-    declared = plan(replace(spec, records=(400, 900, 100))).joining
-    assert [site.records[0] for site in declared.sites] == [400, 900, 100]
+    declared = plan(replace(spec, records=(400, 900, 100)))
+    assert [site.records[0] for site in declared.joining.sites] == [400, 900, 100]
+    assert "more than once" in declared.notes[0]  # of 900 in the south a part is for testing
 
 
 def test_few_stand_for_many_together_but_a_small_site_alone_has_its_own():
@@ -386,7 +388,7 @@ def test_every_site_is_calibrated_for_its_own_budget():
         ({"partition": "files"}, "reads no files of agents"),
         ({"partition": "odd"}, "Unknown partition 'odd'"),
         ({"partition": "dirichlet:-1"}, "α"),
-        ({"agents": 1, "records": (9,), "algorithm": "ipp"}, "needs two agents or more"),
+        ({"agents": 1, "records": (9,), "algorithm": "dvp"}, "Unknown algorithm 'dvp'"),
         ({"graph": make_graph("ring", 4)}, "network of 3 agents, got one of 4"),
     ],
 )

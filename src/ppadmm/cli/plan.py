@@ -7,7 +7,7 @@ import typer
 
 from ppadmm.cli import names, options
 from ppadmm.cli.app import app
-from ppadmm.cli.common import agents_or_column, counts, interruptible, numbers, progress, show
+from ppadmm.cli.common import agents_or_sites, counts, interruptible, numbers, progress, show
 
 
 @app.command(cls=names.NamingCommand)
@@ -100,7 +100,7 @@ def plan(
 
     if out is not None:
         require_new(out)
-    agents_or_column(agents, partition)
+    agents_or_sites(agents, partition, None)
     spec = PlanSpec.of(
         records,
         None if records_per_agent is None else counts("records", records_per_agent),

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ppadmm.algorithms import name_alone, title_of
+from ppadmm.algorithms import title_of
 from ppadmm.algorithms.method import MethodSpec
 from ppadmm.errors import InputError
 from ppadmm.planning.error_ranges import Change, Forecast, compared
@@ -21,6 +21,7 @@ from ppadmm.planning.joining import Joining
 from ppadmm.planning.joining_study import JoiningStudy
 from ppadmm.planning.populations import (
     SampleSizes,
+    is_short,
     made_up,
     most_simulated,
     open_public,
@@ -63,8 +64,6 @@ def plan(spec: PlanSpec, progress: Progress | None = None) -> Plan:
     1.0
     """
     started = time.perf_counter()
-    if spec.agents == 1:
-        spec = replace(spec, algorithm=name_alone(spec.algorithm))
     study = _Study(spec, progress)
     points, target = study.searched() if spec.error is not None else ({}, None)
     epsilon = target.epsilon if target is not None and target.epsilon else spec.epsilon
@@ -119,7 +118,7 @@ class _Study:
             notes.append(
                 f"{need.train:,} simulated records stand for {total:,}; the noise is that of all."
             )
-        if data is not None and data.train_records < need.train:
+        if data is not None and is_short(data, need, spec):
             notes.append(
                 f"{data.name} has {data.train_records:,} records to train on, so some are used "
                 "more than once."

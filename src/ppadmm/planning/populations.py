@@ -3,7 +3,7 @@
 Nothing of the user's private data is read: only what is called public, by name or by path.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 
 from ppadmm.arrays import Array
 from ppadmm.data import Dataset, Partition, Schema
-from ppadmm.data.partition import assign, split
+from ppadmm.data.partition import deal, split
 from ppadmm.datasets import load
 from ppadmm.errors import InputError
 from ppadmm.planning.dealing import ByLabel, BySite, Dealing, Evenly, Places, whole_parts
@@ -189,9 +189,18 @@ def sites_of(data: Dataset, spec: PlanSpec) -> PlanSpec:
     """Return the plan for the sites that a column of public records names, if one does."""
     if spec.dealing.column is None:
         return spec
-    found = assign(data, split(data, 0)[0], spec.dealing, spec.agents, 0)
+    found = deal(data, spec.dealing, spec.agents, 0)[0]
     names = tuple(f"{spec.dealing.column} {value}" for value in found.names)
     return spec.settled(names, tuple(max(1, len(part)) for part in found.parts))
+
+
+def is_short(data: Dataset, need: SampleSizes, spec: PlanSpec) -> bool:
+    """Say whether public records have to be used more than once, at one site or over all."""
+    if spec.dealing.column is None:
+        return data.train_records < need.train
+    parts = deal(data, spec.dealing, spec.agents, 0)[0].parts
+    pairs = zip(parts, need.records, strict=True)
+    return any(len(part) < stand_ins(n, need.share) for part, n in pairs)
 
 
 def resampled(
@@ -205,12 +214,12 @@ def resampled(
 def _resample(
     data: Dataset, need: SampleSizes, loss: Loss, how: Partition, seed: int
 ) -> Population:
-    train, test = split(data, seed)
-    rng = np.random.default_rng([seed, 1])
+    rng, dealing = np.random.default_rng([seed, 1]), None
     if how.column is None:
-        own, judged, dealing = _enough(train, need.drawn, rng), test[: need.test], None
+        train, test = split(data, seed)
+        own, judged = _enough(train, need.drawn, rng), test[: need.test]
     else:
-        own, judged, dealing = _by_site(data, (train, test), need, how, rng)
+        own, judged, dealing = _by_site(data, need, how, seed)
     rows = np.concatenate([own, judged])
     X: Any = data.X
     name, classes = f"{data.name}, resample {seed}", data.schema.classes
@@ -225,17 +234,16 @@ def _resample(
 
 
 def _by_site(
-    data: Dataset,
-    rows: tuple[Places, Places],
-    need: SampleSizes,
-    how: Partition,
-    rng: np.random.Generator,
+    data: Dataset, need: SampleSizes, how: Partition, seed: int
 ) -> tuple[Places, Places, Dealing]:
     """Return rows to train and to judge on, in the sites' declared shares, and who holds them.
 
     Those that stand for the declared records come first, then as many again for changes.
     """
-    train, test = ([part[own] for own in _held(data, part, how)] for part in rows)
+    rng, (dealt, out) = np.random.default_rng([seed, 1]), deal(data, how, 1, seed)
+    train = [rng.permutation(own) for own in dealt.parts]
+    test = [rng.permutation(out[own]) for own in dealt.alike or ()]
+    _require_some(dealt.names, train, test)
     counts = [stand_ins(n, need.share) for n in need.records]
     judged = [max(1, n) for n in whole_parts(need.test, np.array(need.records, float))]
     first, again = (
@@ -249,16 +257,14 @@ def _by_site(
     return np.concatenate([*first, *again]), np.concatenate(tested), dealing
 
 
-def _held(data: Dataset, rows: Places, how: Partition) -> list[Places]:
-    """Return what each site holds of `rows`; every one must hold something."""
-    found = assign(data, rows, how, 1, 0)
-    for name, part in zip(found.names, found.parts, strict=True):
-        if not len(part):
+def _require_some(names: Sequence[str], *each: list[Places]) -> None:
+    """Refuse a site with nothing to train on, or nothing to judge by."""
+    for name, *parts in zip(names, *each, strict=True):
+        if not all(map(len, parts)):
             raise InputError(
-                f"The public records have too few of {name!r} to train and to judge on; "
-                "leave that site out of the column."
+                f"The public records have too few of {name!r} to train and to judge on; leave that "
+                "site out of the column."
             )
-    return found.parts
 
 
 def _enough(rows: Any, count: int, rng: np.random.Generator) -> Any:

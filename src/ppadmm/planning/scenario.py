@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ppadmm.accounting import Budget
-from ppadmm.algorithms import Settings, Site
+from ppadmm.algorithms import Settings, Site, name_alone
 from ppadmm.algorithms.base import site_in
 from ppadmm.algorithms.method import MethodSpec, choose, settings_of, strictest
 from ppadmm.algorithms.weights import site_weights
@@ -71,7 +71,7 @@ class Scenario:
 
     def alone(self, agent: int) -> "Scenario":
         """Return one agent by itself: all by rule, with what its recipe names for one place."""
-        name = self.method.recipe.alone or MethodSpec().recipe.alone or self.method.algorithm
+        name = name_alone(self.method.algorithm)
         method = replace(
             self.method, algorithm=name, rounds=None, eta=None, regularisation=0.0, beta=None
         )

@@ -5,7 +5,7 @@ from typing import Any
 
 from ppadmm import checks
 from ppadmm.accounting import Budget
-from ppadmm.algorithms import ALGORITHMS
+from ppadmm.algorithms import ALGORITHMS, name_alone
 from ppadmm.algorithms.method import MethodSpec
 from ppadmm.data import Partition
 from ppadmm.datasets import SOURCES
@@ -92,6 +92,7 @@ class PlanSpec(MethodSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        checks.one_of("algorithm", self.algorithm, PLANNED)
         checks.count("agents", self.agents)
         for n in self.records:
             checks.count("records", n)
@@ -101,7 +102,6 @@ class PlanSpec(MethodSpec):
             object.__setattr__(self, "epsilon", max(self.epsilons_per_agent))
         if self.features is not None:
             checks.count("features", self.features, at_least=2, at_most=MOST_FEATURES)
-        checks.one_of("algorithm", self.algorithm, PLANNED)
         for epsilon in (self.epsilon, *(self.epsilons or ()), *(self.epsilons_per_agent or ())):
             Budget(epsilon, self.delta)
         for name in ("error", "nonprivate_error", "majority_error"):
@@ -125,13 +125,8 @@ class PlanSpec(MethodSpec):
                 raise InputError(
                     f"Expected {spelt} for {self.agents} agents, got {len(each)} values."
                 )
-        if self.agents == 1 and not self.recipe.pooled:
-            if self.recipe.alone is None:
-                raise InputError(
-                    f"The algorithm {self.algorithm!r} needs two agents or more, got 1; "
-                    "leave it out, and the plan is for one place."
-                )
-            object.__setattr__(self, "algorithm", self.recipe.alone)
+        if self.agents == 1:
+            object.__setattr__(self, "algorithm", name_alone(self.algorithm))
 
     @property
     def dealing(self) -> Partition:
