@@ -41,7 +41,7 @@ def census(records, features, seed):
     rows = np.random.default_rng(seed).permutation(data.n)[:records]
     X = data.X[rows]
     if features < data.d:
-        X = np.ascontiguousarray(X[:, np.r_[0 : features - 1, data.d - 1]])
+        X = np.ascontiguousarray(X.toarray()[:, np.r_[0 : features - 1, data.d - 1]])
     return normalise_rows(X), data.y[rows]
 
 

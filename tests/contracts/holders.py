@@ -15,6 +15,7 @@ from ppadmm.data.fingerprint import Cells, fingerprint
 from ppadmm.data.multiset import Multiset
 from ppadmm.data.stream.blocks import Writer
 from ppadmm.data.stream.streamed import _plan
+from ppadmm.datasets import load
 from ppadmm.engines.ray.actors import Host
 from ppadmm.engines.ray.tasks import Home
 from ppadmm.estimator import classifiers
@@ -135,7 +136,7 @@ def streams(folder, secrets):
     batch = next(opened._batches(plan.columns))
     writer = Writer(SCHEMA, 3, 10**6)
     writer.add(*SCHEMA.encode(batch.table), np.zeros(400, np.int32))
-    yield from (plan, batch, writer)
+    yield from (plan, batch, writer, load(place, schema=SCHEMA))
 
 
 def other_rows(data, secrets):

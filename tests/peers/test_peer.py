@@ -44,7 +44,7 @@ def test_loss_repetition_and_reordering_change_nothing(seed, tmp_path):
     agreement = agreed(graph_of(5), rounds=12)
     trace = local.run(agents_of(agreement))
     peers, ends = join(agreement, agents_of(agreement), tmp_path, replace(FAULTS, seed=seed))
-    assert all(np.array_equal(end.model, trace.model()[0]) for end in ends)
+    assert all(np.array_equal(end.model, trace.model(agreement.site_weights)[0]) for end in ends)
     assert sum(peer.tally.repeated for peer in peers) > 0
     assert sum(peer.tally.late for peer in peers) > 0
     assert sum(peer.tally.refused for peer in peers) == 0
@@ -200,7 +200,7 @@ def test_clocks_that_run_backwards_do_no_harm(tmp_path, monkeypatch):
     trace = local.run(agents_of(agreement))
     started = time.monotonic()
     _, ends = join(agreement, agents_of(agreement), tmp_path, replace(FAULTS, seed=9))
-    assert all(np.array_equal(end.model, trace.model()[0]) for end in ends)
+    assert all(np.array_equal(end.model, trace.model(agreement.site_weights)[0]) for end in ends)
     assert time.monotonic() - started < agreement.patience / 2
 
 
@@ -228,7 +228,9 @@ def test_one_that_does_not_wait_for_the_start_leaves_the_others_waiting(tmp_path
     assert "never began" in str(found.pop("error"))
     trace = local.run(agents)
     assert len(found) == 3
-    assert all(np.array_equal(end.model, trace.model()[0]) for end in found.values())
+    assert all(
+        np.array_equal(end.model, trace.model(agreement.site_weights)[0]) for end in found.values()
+    )
 
 
 def test_signatures_go_round_a_long_ring_without_waiting_for_the_clock(tmp_path):

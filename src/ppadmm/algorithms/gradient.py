@@ -164,4 +164,5 @@ RECIPE = Recipe(
     build=build_gradient,
     defaults=_plan,
     always_charged=True,
+    alone="centralised",
 )

@@ -13,7 +13,7 @@ from ppadmm.agent import Agent
 from ppadmm.algorithms.settings import Speaking
 from ppadmm.arrays import Array
 from ppadmm.auditing import attacks
-from ppadmm.auditing.audit import ALONE, EPSILON, AgentGame, Game, Played
+from ppadmm.auditing.audit import ALONE, EPSILON, AgentGame, Game, GameScores
 from ppadmm.auditing.game import (
     BENT,
     EDGE,
@@ -92,7 +92,7 @@ class ScoreGame(Game):
     always_secure: bool = True
     most: int = 2 * ALONE
 
-    def scored(self, epsilon: float, delta: float, runs: int, seed: int | None) -> Played:
+    def scored(self, epsilon: float, delta: float, runs: int, seed: int | None) -> GameScores:
         """Score one model again and again on both sides."""
         data = load("synthetic")
         few = replace(data, X=data.X[:FEW], y=data.y[:FEW], table=None, train_records=FEW // 2)
@@ -100,7 +100,7 @@ class ScoreGame(Game):
         model, books = run(prepared).model, SearchLedger(gdp_ratio(epsilon, delta))
         most = min(runs, self.most)
         ours, theirs = (self._scores(prepared, model, books, side, most) for side in SIDES)
-        return Played({"score": (ours, theirs)}, Tally.of([score_charge(books.ratio)]))
+        return GameScores({"score": (ours, theirs)}, Tally.of([score_charge(books.ratio)]))
 
     def _scores(
         self, prepared: Prepared, model: Array, books: SearchLedger, side: int, runs: int
