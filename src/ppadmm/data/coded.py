@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from ppadmm.records import HoldsRecords
 
 Numbers = NDArray[np.floating[Any]]
-NO_CODES = np.zeros((0, 0), dtype=np.uint16)
-NO_WEIGHTS = np.zeros((0, 0, 2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,11 +28,11 @@ class Coded(HoldsRecords):
     codes: Any
     scale: Numbers
     d: int
-    knots: Any = NO_CODES
-    weights: Any = NO_WEIGHTS
+    knots: Any = None
+    weights: Any = None
 
     def __post_init__(self) -> None:
-        if not len(self.knots):
+        if self.knots is None:
             n = len(self.scale)
             object.__setattr__(self, "knots", np.zeros((n, 0), dtype=np.uint16))
             object.__setattr__(self, "weights", np.zeros((n, 0, 2), dtype=self.scale.dtype))
@@ -46,8 +44,8 @@ class Coded(HoldsRecords):
         codes: Any,
         d: int,
         shrink: float,
-        knots: Any = NO_CODES,
-        weights: Any = NO_WEIGHTS,
+        knots: Any = None,
+        weights: Any = None,
     ) -> "Coded":
         """Scale rows to norm `shrink`; the constant 1 keeps every norm ≥ 1."""
         small, whole = np.min_scalar_type(max(d, 256)), np.ascontiguousarray
@@ -56,8 +54,8 @@ class Coded(HoldsRecords):
             whole(codes, dtype=small),
             np.ones(len(numeric)),
             d,
-            whole(knots, dtype=small),
-            whole(weights),
+            None if knots is None else whole(knots, dtype=small),
+            None if weights is None else whole(weights),
         )
         return raw.scaled(shrink / raw.norms())
 
