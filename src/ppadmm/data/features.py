@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ppadmm.data.columns import Mask, column, numbers
-from ppadmm.data.encode import category_codes, signed_frame, unit_interval
+from ppadmm.data.encode import category_codes, unit_interval
 from ppadmm.data.shard import Vector
 from ppadmm.errors import DataError
 from ppadmm.records import holds_records
@@ -135,8 +135,10 @@ class Numeric:
         count = self.knots or KNOTS
         if self.is_flat:
             return (self.low,) if self.shape == "curve" else ()
-        first, last = self._unit(np.array([self.low, self.high])).tolist()
-        inner = self._value(np.linspace(first, last, count + self._more))
+        inner = np.linspace(self.low, self.high, count + self._more)
+        if self.scale == "log":
+            ends = np.linspace(0.0, math.log1p(self.high - self.low), count + self._more)
+            inner = self.low + np.expm1(ends)
         inner[0], inner[-1] = self.low, self.high
         return tuple((inner if self.shape == "curve" else inner[1:-1]).tolist())
 
@@ -186,16 +188,6 @@ class Numeric:
 
     def _unit(self, x: Vector) -> Vector:
         return unit_interval(x, self.low, self.high, self.scale)
-
-    def _value(self, unit: Vector) -> Vector:
-        """Return what lies at a place on the scale, in the units of the column."""
-        span = self.high - self.low
-        if self.scale == "log":
-            return np.asarray(self.low + np.expm1(unit * np.log1p(span)))
-        if self.scale == "signed":
-            shift, width = signed_frame(np.asarray(self.low), np.asarray(self.high))
-            return np.asarray(shift + unit * width)
-        return self.low + unit * span
 
 
 @dataclass(frozen=True)

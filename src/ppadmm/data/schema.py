@@ -354,7 +354,9 @@ def _plain(part: Column | Target) -> dict[str, Any]:
 
 
 def spelt(value: object) -> str:
-    """Return a text, number, truth value or list of texts as JSON and TOML both spell it."""
+    """Return a text, number, truth value, list or table as TOML spells it; JSON does but tables."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{spelt(k)} = {spelt(v)}" for k, v in value.items()) + "}"
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         value = int(value)
     # TOML refuses a bare DEL, which JSON allows.
