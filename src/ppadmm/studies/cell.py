@@ -54,6 +54,7 @@ class Cell(MethodSpec):
     agents: int = 5
     graph: str = "erdos-renyi"
     partition: str = "even"
+    records: tuple[int, ...] | None = None
     label: str | None = None
     share: float = 1e-3
     curve: bool = False
@@ -149,7 +150,7 @@ def run_cell(cell: Cell) -> tuple[CellResult, ...]:
     data = _dataset(cell.data, cell.label, cell.data_dir, cell.schema, how, cell.data_digest)
     loss = loss_for(cell.loss, data.schema.classes, cell.multiclass)
     federation = build_federation(
-        data, cell.agents, cell.graph, loss, cell.split, partition=cell.partition
+        data, cell.agents, cell.graph, loss, cell.split, cell.records, cell.partition
     )
     if federation.graph.size == 1:
         cell = replace(cell, algorithm=name_alone(cell.algorithm))
