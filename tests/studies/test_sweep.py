@@ -50,7 +50,6 @@ CHANGED = {
     "rounds": 5,
     "eta": 0.3,
     "beta": 1e-7,
-    "weights": "equal",
     "share": 1e-2,
     "speaking": Speaking(alpha=0.5),
     "curve": True,
