@@ -126,7 +126,7 @@ def fingerprint(data: Dataset, how: Partition | None = None) -> str:
     """Return the SHA-256 (hex) of the encoded records, their order, the schema and the holders."""
     X: Any = data.X
     if isinstance(X, Coded):
-        parts: list[Any] = [X.numeric, X.codes, X.scale]
+        parts: list[Any] = list(X.arrays)
     else:
         sparse = bool(issparse(data.X))
         parts = [X.data, X.indices, X.indptr] if sparse else [X]
