@@ -6,12 +6,14 @@ best amount of it grows with the noise that remains after averaging over agents,
 
     x = √d·σ̄,   σ̄ = s/(m√N),   m = the Δ/σ of a Gaussian mechanism with the whole budget,
 
-as η/T = RATE·x^POWER/D. The rounds cancel out of everything else but the curvature term of the
-accountant, about Tφκ² with κ = c₁/(2η|B|n), which falls as 1/T at a fixed η/T: T is the least,
-between the limits, at which it takes a share of CURVATURE[0] of the budget m²/2. If the most rounds
-are too few, η is raised until it takes CURVATURE[1]. These are shares of all noise; no agent's own
-share is above WORST. The constants were fitted by `benchmarks/defaults.py` on synthetic data only;
-docs/defaults.md shows the simulation.
+as η/T = RATE·x^POWER/D. Rounds must then be enough for two things. Agents whose records differ must
+agree: differences between them die away as ηℓ₂T grows, ℓ₂ the network's algebraic connectivity, and
+it is at least AGREEMENT. And the curvature term of the accountant, about Tφκ² with κ = c₁/(2η|B|n),
+falls as 1/T at a fixed η/T: it takes at most a share of CURVATURE[0] of the budget m²/2. T is the
+least that does, between the limits. If the most rounds are too few, η is raised until curvature
+takes CURVATURE[1]. These are shares of all noise; no agent's own share is above WORST. The
+constants were fitted by `benchmarks/defaults.py` on synthetic data only; docs/defaults.md shows the
+simulation.
 
 m is that of as much of the budget as the sampler lets one spend.
 
@@ -32,8 +34,9 @@ from ppadmm.problem.losses import Loss
 
 RATE, POWER = 0.155, 4.0 / 3.0
 CURVATURE, WORST = (0.1, 0.2), 0.4
-ROUNDS, ROUNDS_BY_SITES = (80, 200), 40.0
-"""The least and the most rounds; with more than 25 sites the most are 40√N."""
+AGREEMENT = 0.22
+ROUNDS, ROUNDS_BY_SITES = (80, 400), 40.0
+"""The least and the most rounds; with more than a hundred sites the most are 40√N."""
 BETA = 1e-8
 LOUDER = 8.0
 """How much larger than s√T/m the noise of a calibrated run may be, where β is chosen."""
@@ -44,13 +47,15 @@ class Sizes:
     """What is public about a run before it starts, of the agents who have records.
 
     In the common objective a site's curvature, sensitivity and noise are those of n/w records that
-    count once: its `effective` number. With weights by records all have the same.
+    count once: its `effective` number. With weights by records all have the same. `connectivity` is
+    ℓ₂ of the network, infinite where nobody has to agree.
     """
 
     records: tuple[int, ...]
     features: int
     degrees: tuple[int, ...]
     weights: tuple[float, ...]
+    connectivity: float = math.inf
 
     @property
     def agents(self) -> int:
@@ -134,8 +139,9 @@ def default_rounds(sizes: Sizes, budgets: Sequence[Budget], loss: Loss) -> int:
     most = max(ROUNDS[1], int(ROUNDS_BY_SITES * math.sqrt(sizes.agents)))
     budgets = usable(sizes, budgets, loss, most)
     rate = penalty_rate(sizes, remaining_noise(sizes, budgets, loss.lipschitz))
-    needed = (_floor(sizes, budgets, loss, CURVATURE[0]) / rate) ** 2
-    return int(np.clip(math.ceil(needed), ROUNDS[0], most))
+    flat = (_floor(sizes, budgets, loss, CURVATURE[0]) / rate) ** 2
+    agreed = math.sqrt(AGREEMENT / (sizes.connectivity * rate))
+    return int(np.clip(math.ceil(max(flat, agreed)), ROUNDS[0], most))
 
 
 def default_eta(sizes: Sizes, budgets: Sequence[Budget], loss: Loss, rounds: int) -> float:
@@ -150,6 +156,13 @@ def penalty_rate(sizes: Sizes, noise: float) -> float:
     """Return η/T for noise of standard deviation σ̄ in every coordinate of the mean gradient."""
     degree = sum(sizes.degrees) / sizes.agents
     return float(RATE * (math.sqrt(sizes.features) * noise) ** POWER / degree)
+
+
+def stopping_time(sizes: Sizes, budgets: Sequence[Budget], loss: Loss) -> float:
+    """Return T/(2ηD) of the rule: how long gradient descent with as much noise goes on."""
+    budgets = usable(sizes, budgets, loss, ROUNDS[1])
+    rate = penalty_rate(sizes, remaining_noise(sizes, budgets, loss.lipschitz))
+    return sizes.agents / (2.0 * sum(sizes.degrees) * rate)
 
 
 def _floor(sizes: Sizes, budgets: Sequence[Budget], loss: Loss, share: float) -> float:

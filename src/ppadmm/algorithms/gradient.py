@@ -21,7 +21,7 @@ from ppadmm.accounting.calibration import Budget, largest_private
 from ppadmm.accounting.events import Approximate, Charge, Gaussian, Tally
 from ppadmm.accounting.sensitivity import MARGIN
 from ppadmm.algorithms.base import Bits, Recipe, Reserved, SharedState, Site
-from ppadmm.algorithms.defaults import Hyperparameters, Sizes
+from ppadmm.algorithms.defaults import Hyperparameters, Sizes, stopping_time
 from ppadmm.algorithms.settings import Settings
 from ppadmm.arrays import Array
 from ppadmm.mechanisms import ChargedNoise, Release
@@ -31,7 +31,8 @@ from ppadmm.problem.losses import Loss
 from ppadmm.problem.risk import summing
 from ppadmm.records import HoldsRecords
 
-STEP, ROUNDS = 16.0, 400
+STEP, ROUNDS = 4.0, (400, 1000)
+"""The largest αwc₁, and the least and the most rounds."""
 ROOM = 64.0
 """The radius of values, in units of T steps along the steepest gradient."""
 
@@ -153,7 +154,13 @@ def _charge(budget: Budget, releases: int, d: int) -> tuple[float, Charge]:
 def _plan(
     sizes: Sizes, budgets: Sequence[Budget], loss: Loss, rounds: int | None, eta: float | None
 ) -> Hyperparameters:
-    return Hyperparameters(rounds or ROUNDS, eta or STEP)
+    """Return αT as PP-ADMM's rule has it, with no step of the heaviest site above STEP/c₁."""
+    longest, time = (
+        STEP / (loss.smoothness * max(sizes.weights)),
+        stopping_time(sizes, budgets, loss),
+    )
+    rounds = rounds or int(np.clip(math.ceil(time / (eta or longest)), *ROUNDS))
+    return Hyperparameters(rounds, eta or min(time / rounds, longest))
 
 
 RECIPE = Recipe(

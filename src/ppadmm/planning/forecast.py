@@ -16,8 +16,7 @@ from ppadmm.accounting import Budget
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Algorithm, Settings, Site
 from ppadmm.algorithms.base import site_in
-from ppadmm.algorithms.method import MethodSpec, choose, settings_of
-from ppadmm.algorithms.weights import site_weights
+from ppadmm.algorithms.method import MethodSpec, choose, settings_of, weigh
 from ppadmm.arrays import Array
 from ppadmm.data import Matrix, Shard, normalise_rows
 from ppadmm.data.coded import Coded
@@ -54,25 +53,28 @@ class Scenario:
 
     def chosen(self, epsilon: float) -> MethodSpec:
         """Return the method as `train` would choose what is open."""
-        budgets = [Budget(epsilon, self.method.delta)] * self.graph.size
-        sizes = (self.records, self.features, self.graph.degrees)
-        return choose(self.method, sizes, budgets, self.loss)
+        sizes = (self.records, self.features, self.graph)
+        return choose(self.method, sizes, self.budgets(epsilon), self.loss)
 
     def settings(self, epsilons: Sequence[float]) -> Settings:
         """Return the settings of one replicate per ε; their T must be the same."""
         budgets = [Budget(epsilon, self.method.delta) for epsilon in epsilons]
         return settings_of([self.chosen(epsilon) for epsilon in epsilons], budgets)
 
-    def sites(self, risks: Sequence[Risk]) -> list[Site]:
+    def sites(self, risks: Sequence[Risk], epsilon: float) -> list[Site]:
         """Return every agent's place in the network, or the one place of pooled records."""
         if self.method.recipe.pooled:
             return [Site(0, 1, (), risks[0])]
-        return [site_in(self.graph, i, risk, self.weights) for i, risk in enumerate(risks)]
+        weights = self.weights(epsilon)
+        return [site_in(self.graph, i, risk, weights) for i, risk in enumerate(risks)]
 
-    @property
-    def weights(self) -> tuple[float, ...]:
-        """How much each site counts."""
-        return site_weights(self.method.weighting, self.holdings)
+    def weights(self, epsilon: float) -> tuple[float, ...]:
+        """Return how much each site counts."""
+        return weigh(self.method, self.records, self.budgets(epsilon), self.parameters)
+
+    def budgets(self, epsilon: float) -> list[Budget]:
+        """Return that of each site."""
+        return [Budget(epsilon, self.method.delta)] * self.graph.size
 
     @property
     def holdings(self) -> tuple[int, ...]:
@@ -215,16 +217,17 @@ def simulate(
 ) -> dict[float, Array]:
     """Return the test errors (len(seeds),) at every feasible ε.
 
-    Budgets with the same T advance together, as columns of one run.
+    Budgets with the same T and weights advance together, as columns of one run.
     """
-    by_rounds: dict[int | None, list[float]] = {}
+    batches: dict[Any, list[float]] = {}
     for epsilon in epsilons:
         if infeasible(case, epsilon) is None:
-            by_rounds.setdefault(case.chosen(epsilon).rounds, []).append(epsilon)
+            alike = (case.chosen(epsilon).rounds, case.weights(epsilon))
+            batches.setdefault(alike, []).append(epsilon)
     group = group.with_features(case.features)
-    risks = group.risks(case) if by_rounds else []
+    risks = group.risks(case) if batches else []
     errors: dict[float, Array] = {}
-    for batch in by_rounds.values():
+    for batch in batches.values():
         errors.update(_batch(case, group, risks, batch, seeds))
     return errors
 
@@ -243,13 +246,15 @@ def _batch(
         Agent(rule, i, rule.site.neighbours, [MemoryLedger() for _ in settings.eta], noise)
         for i, rule in enumerate(rules)
     ]
-    error = evaluate(*group.test, local.run(agents).model(case.weights), group.classes).error
+    models = local.run(agents).model(case.weights(epsilons[0]))
+    error = evaluate(*group.test, models, group.classes).error
     return dict(zip(epsilons, error.reshape(len(epsilons), len(seeds)), strict=True))
 
 
 def _rules(case: Scenario, settings: Settings, risks: Sequence[Risk]) -> list[Algorithm[Any]]:
     build = case.method.recipe.build
-    return [build(site, settings) for site in case.sites(risks)]
+    epsilon = settings.budgets[0].epsilon
+    return [build(site, settings) for site in case.sites(risks, epsilon)]
 
 
 def _coarse(rule: Any) -> Any:

@@ -1,7 +1,7 @@
 """What would help, told from public sizes and budgets alone."""
 
 from ppadmm.algorithms.defaults import Sizes, loudest
-from ppadmm.algorithms.weights import site_weights
+from ppadmm.algorithms.method import weigh
 from ppadmm.runs.federation import FederationFacts
 from ppadmm.runs.specification import RunSpec
 
@@ -17,7 +17,7 @@ def hints(spec: RunSpec, setup: FederationFacts) -> tuple[str, ...]:
     held = [i for i, n in enumerate(setup.records) if n]
     budgets = [spec.budgets[i] for i in held]
     records = tuple(setup.records[i] for i in held)
-    weights = site_weights(spec.weighting, records)
+    weights = weigh(spec, records, budgets, setup.parameters)
     sizes = Sizes(records, setup.features, (1,) * len(held), weights)
     loud, times = loudest(sizes, budgets)
     if times < WORTH_SAYING:

@@ -16,12 +16,16 @@ from typing import Any
 
 from ppadmm import canonical
 from ppadmm.accounting import recompute
+from ppadmm.accounting.calibration import Budget
 from ppadmm.algorithms import ALGORITHMS
+from ppadmm.algorithms.weights import site_weights
 from ppadmm.errors import CertificateError
 from ppadmm.statements.claims import SEEDED, UNITS
 
 TOLERANCE = 1e-6
 """Relative difference of the two accountants that is put down to rounding and their searches."""
+WEIGHT_TOLERANCE = 1e-8
+"""That of weights: those by noise rest on a ratio that is known to 1e-9."""
 Plain = dict[str, Any]
 
 
@@ -140,15 +144,21 @@ def _by_kind(events: Sequence[Plain]) -> Counter[str]:
 
 
 def _require_weights(statement: Plain) -> None:
-    """Refuse weights that do not follow from the numbers of records, where all are there."""
+    """Refuse weights that do not follow from records and budgets, where all are there.
+
+    The runs of a search have budgets of their own, which weights by noise follow.
+    """
     agents, kind = statement["agents"], statement["run"]["weights"]
-    alike, total = kind == "equal", sum(agent["records"] for agent in agents)
-    if len(agents) < _network(statement) and not alike:
+    if len(agents) < _network(statement) and kind != "equal":
         return
-    holders = sum(agent["records"] > 0 for agent in agents)
-    for agent in agents:
-        true = 1.0 if alike else holders * agent["records"] / total
-        if not math.isclose(agent["weight"], true, rel_tol=1e-9):
+    if kind == "noise" and statement["tuned"]["search"]:
+        return
+    claimed = [agent.get("claimed") for agent in agents]
+    budgets = None if None in claimed else [Budget(e, statement["delta"]) for e in claimed]
+    records = [agent["records"] for agent in agents]
+    found = site_weights(kind, records, budgets, statement["run"]["parameters"])
+    for agent, true in zip(agents, found, strict=True):
+        if not math.isclose(agent["weight"], true, rel_tol=WEIGHT_TOLERANCE):
             raise CertificateError(
                 f"Agent {agent['agent']} has a weight of {agent['weight']:g}, by {kind} it is "
                 f"{true:g}."

@@ -76,6 +76,8 @@ class Cell(MethodSpec):
 
 Budgeted = tuple[float | None, MethodSpec]
 """An ε, None without noise, and the method that was chosen for it."""
+Alike = tuple[int | None, tuple[float, ...]]
+"""What replicates of one run share: rounds and weights."""
 
 
 @dataclass(frozen=True)
@@ -133,19 +135,19 @@ def fingerprint(data: Dataset, holder: str | None = None) -> str:
 
 
 def run_cell(cell: Cell) -> tuple[CellResult, ...]:
-    """Run every replicate of a cell: budgets with the same number of rounds together."""
+    """Run every replicate of a cell: budgets with the same rounds and weights together."""
     holder = Partition.parse(cell.partition).column
     data = _dataset(cell.data, cell.label, cell.data_dir, holder, cell.data_digest)
     loss = loss_for(cell.loss, data.schema.classes, cell.multiclass)
     federation = build_federation(
         data, cell.agents, cell.graph, loss, cell.split, partition=cell.partition
     )
-    noiseless, by_rounds = cell.recipe.noiseless, defaultdict[int | None, list[Budgeted]](list)
+    noiseless, together = cell.recipe.noiseless, defaultdict[Alike, list[Budgeted]](list)
     for epsilon in (None,) if noiseless else cell.epsilons:
         budgets = [Budget(epsilon or 1.0, cell.delta)] * federation.graph.size
         method = federation.chosen(cell, budgets)
-        by_rounds[method.rounds].append((epsilon, method))
-    batches, seeds = by_rounds.values(), cell.seeds[:1] if noiseless else cell.seeds
+        together[method.rounds, federation.weights(cell, budgets)].append((epsilon, method))
+    batches, seeds = together.values(), cell.seeds[:1] if noiseless else cell.seeds
     return tuple(outcome for b in batches for outcome in _batch(cell, federation, b, seeds))
 
 
@@ -165,12 +167,13 @@ def _batch(
     cell: Cell, federation: Federation, methods: list[Budgeted], seeds: Sequence[int]
 ) -> Iterator[CellResult]:
     """Run all (ε, seed) columns at once, then cut the results by ε."""
-    sites = federation.sites(cell)
+    budgets = [Budget(methods[0][0] or 1.0, cell.delta)] * federation.graph.size
+    sites = federation.sites(cell, budgets)
     noise = SeededNoise(tuple(seed for _ in methods for seed in seeds))
     settings = _settings(cell, methods, len(seeds))
     agents = make_agents(cell.algorithm, sites, [settings] * len(sites), noise)
     trace = local.run(agents)
-    model = trace.model(federation.weights(cell))
+    model = trace.model(federation.weights(cell, budgets))
     errors = judge(federation.held_out, model, federation.schema.classes, areas=False).error
     losses = _train_losses(federation, model)
     curve = _average_losses(sites, trace) if cell.curve else np.zeros((len(model), 0))
