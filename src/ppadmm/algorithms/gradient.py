@@ -170,4 +170,5 @@ RECIPE = Recipe(
     build=build_gradient,
     defaults=_plan,
     always_charged=True,
+    solves=False,
 )

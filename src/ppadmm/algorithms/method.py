@@ -120,7 +120,7 @@ def choose(
     found = recipe.defaults(public, budgets, loss, method.rounds, method.eta)
     found = replace(found, regularisation=method.regularisation or found.regularisation)
     beta = method.beta
-    if beta is None and not recipe.not_private_because:
+    if beta is None and recipe.solves and not recipe.not_private_because:
         counted = public.degrees if recipe.listens else (0,) * public.agents
         beta = default_beta(found, replace(public, degrees=counted), budgets, loss)
     return replace(
