@@ -29,9 +29,11 @@ from scipy.sparse import random_array
 from transport import certificates, free_port
 
 from ppadmm.accounting import Budget
+from ppadmm.accounting.protection import STANDARD
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Site, build
 from ppadmm.data import Shard, normalise_rows
+from ppadmm.data.fingerprint import Fingerprint
 from ppadmm.engines import local
 from ppadmm.ledger import MemoryLedger
 from ppadmm.ledger.owner import OwnerLedger
@@ -47,6 +49,7 @@ from ppadmm.problem import Logistic, make_graph, risk_of
 
 PEERS, RECORDS = 5, 500
 ROUNDS = {58: 300, 100_000: 30}
+BETAS = {58: 1e-8, 100_000: 1e-7}  # 1e-8 is beyond double precision with 100,000 parameters
 LINKS = ("TCP", "TLS", "TLS and ledger")
 
 
@@ -70,8 +73,10 @@ def agreement_of(d):
         nonce="benchmark",
         rounds=ROUNDS[d],
         eta=0.05,
+        beta=BETAS[d],
         delta=1e-5,
         regularisation=0.01,
+        weights="records",
     )
 
 
@@ -121,7 +126,8 @@ def booked(path, terms, i):
 
     def reserve(rule):
         asked = [(i, rule.reserved[0])]
-        return ledger.reserve_run("made up", b"made up", terms.digest, asked).agent(i)
+        records = Fingerprint(b"made up")
+        return ledger.reserve_run("made up", records, terms.digest, asked, STANDARD).agent(i)
 
     return reserve
 

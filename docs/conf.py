@@ -10,7 +10,7 @@ sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 project = "ppadmm"
 version = release = __version__
 author = "the ppadmm developers"
-project_copyright = "Apache-2.0"
+project_copyright = "the ppadmm developers, Apache-2.0"
 
 extensions = [
     "myst_parser",

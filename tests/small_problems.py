@@ -5,7 +5,9 @@ import pytest
 
 from ppadmm.accounting import Budget
 from ppadmm.agent import Agent
-from ppadmm.algorithms import Settings, Site, build
+from ppadmm.algorithms import Settings, build
+from ppadmm.algorithms.base import site_in
+from ppadmm.algorithms.weights import site_weights
 from ppadmm.data import Shard, normalise_rows
 from ppadmm.engines import local
 from ppadmm.ledger import MemoryLedger
@@ -43,17 +45,20 @@ def random_shard(n=60, d=5, seed=0, sparse=False, classes=2):
     return Shard(X, y)
 
 
-def make_agents(graph, settings, algorithm="pp", loss=None, seeds=(0,), sparse=False, **sizes):
-    """One agent per node of `graph`, each with its own random records."""
-    noise = SeededNoise(tuple(seeds))
+def make_agents(
+    graph, settings, algorithm="pp", loss=None, seeds=(0,), weights="records", shards=(), **options
+):
+    """One agent per node of `graph`, with its own of `shards` or random records, `n` in number."""
+    noise, loss = SeededNoise(tuple(seeds)), loss or Logistic()
+    sizes = np.broadcast_to(options.pop("n", 60), graph.size).tolist()
+    shards = shards or [
+        random_shard(seed=100 + i, classes=max(2, loss.outputs), n=n, **options)
+        for i, n in enumerate(sizes)
+    ]
+    shares = site_weights(weights, [shard.n for shard in shards])
     agents = []
-    for i in range(graph.size):
-        loss = loss or Logistic()
-        classes = max(2, loss.outputs)
-        risk = risk_of(random_shard(seed=100 + i, sparse=sparse, classes=classes, **sizes), loss)
-        degrees = tuple(graph.degree(j) for j in graph.neighbours(i))
-        site = Site(i, graph.size, graph.neighbours(i), risk, degrees)
-        rule = build(algorithm, site, settings)
+    for i, shard in enumerate(shards):
+        rule = build(algorithm, site_in(graph, i, risk_of(shard, loss), shares), settings)
         ledgers = [MemoryLedger() for _ in range(settings.replicates)]
         agents.append(Agent(rule, i, graph.neighbours(i), ledgers, noise))
     return agents

@@ -44,6 +44,7 @@ SPECS = {
     "bare": {**SMALL, "algorithm": "non-private"},
     "pooled": {**SMALL, "algorithm": "centralised", "rounds": 1},
     "one-shot": {**SMALL, "algorithm": "one-shot", "rounds": 1},
+    "unequal": {**SMALL, "records": (1000, 3000, 9000, 20000)},
     "thirty": {**SMALL, "agents": 30, "graph": "small-world"},
 }
 

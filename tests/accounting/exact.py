@@ -78,8 +78,9 @@ class Lines:
     def points(self, z: np.ndarray) -> np.ndarray:
         """Solve F'(θ) = σz by bisection; (I, M) → (I, M)."""
         level = self.sigma[:, None] * z
-        low = (level - self.c[:, None] - 1.0) / self.mu[:, None]
-        high = low + 2.0 / self.mu[:, None]
+        most = self.loss.lipschitz * (self.weights.sum(axis=1) + 1.0 / self.n)[:, None]
+        low = (level - self.c[:, None] - most) / self.mu[:, None]
+        high = low + 2.0 * most / self.mu[:, None]
         for _ in range(45):
             middle = (low + high) / 2.0
             below = self.slope(middle) < level

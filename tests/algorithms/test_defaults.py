@@ -175,20 +175,6 @@ def test_eta_is_one_over_the_mean_degree_and_rounds_let_a_sparse_network_agree()
     assert plan("ring", 300).rounds > ROUNDS[1]  # many sites may have more
 
 
-def test_the_step_of_gradient_descent_is_that_of_the_heaviest_site():
-    def plan(records, **given):
-        graph, budgets = make_graph("ring", 10), [Budget(2.0, 1e-6)] * 10
-        return choose(
-            MethodSpec(algorithm="gradient", **given), (records, 41, graph), budgets, Logistic()
-        )
-
-    alike, giant = plan((2000,) * 10), plan((18200,) + (200,) * 9)
-    assert alike.eta * Logistic().smoothness <= 4.0
-    assert giant.eta * Logistic().smoothness * 9.1 <= 4.0 + 1e-9
-    assert giant.rounds > alike.rounds
-    assert plan((2000,) * 10, rounds=10_000).eta < alike.eta
-
-
 def test_more_budget_than_the_sampler_can_state_changes_nothing():
     sizes = Sizes((7000,) * 5, 41, (2,) * 5, (1.0,) * 5)
 

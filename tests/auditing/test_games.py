@@ -11,7 +11,7 @@ from ppadmm.accounting.sensitivity import perturbed_step
 from ppadmm.algorithms import ALGORITHMS, gradient, ipp, pp
 from ppadmm.algorithms.admm import ADMM
 from ppadmm.auditing.audit import audit
-from ppadmm.auditing.game import EDGE, FAR, NEAR, REST, RIM, SIDES, STAR, STIFF, THREE
+from ppadmm.auditing.game import BENT, EDGE, FAR, NEAR, REST, RIM, SIDES, STAR, STIFF, THREE
 from ppadmm.auditing.games import GAMES, game_named
 from ppadmm.errors import BudgetError
 from ppadmm.mechanisms import ChargedNoise, GammaMinimiser, PerturbedMinimiser, minimiser
@@ -20,7 +20,7 @@ from ppadmm.noise import FINENESS, BatchNoise, Key
 from ppadmm.solvers import Guarded
 
 RUNS = 10_000
-WORLDS = (FAR, NEAR, STIFF, STAR, THREE, REST, RIM, EDGE)
+WORLDS = (FAR, NEAR, STIFF, STAR, BENT, THREE, REST, RIM, EDGE)
 
 
 def quieter_linear_term(patch):
@@ -56,6 +56,35 @@ def one_residual_only(patch):
         return replace(step, spread=step.spread / 2.0)
 
     patch.setattr(pp, "perturbed_step", broken)
+
+
+def curvature_of_weight_one(patch):
+    """κ as if the site had a weight of 1, and nobody compares μ."""
+    honest = pp.convexity
+    patch.setattr(pp, "convexity", lambda site, settings: site.weight * honest(site, settings))
+    patch.setattr(PerturbedMinimiser, "_require_convex", lambda self, sub: None)
+
+
+def residual_of_weight_one(patch):
+    """A solve ends at β, while Δ₂ is for β/w."""
+    honest = pp.reach
+
+    def broken(site, *rest):
+        return replace(honest(site, *rest), beta=site.weight * honest(site, *rest).beta)
+
+    patch.setattr(pp, "reach", broken)
+
+
+def noise_of_weight_one(patch):
+    """The gradient is weighed first and gets its noise then."""
+    honest = gradient.NoisyGradient._noisy
+
+    def broken(self, state, charged):
+        weight = self.site.weight
+        quiet = replace(self, sigma=self.sigma / weight)
+        return honest(quiet, state, charged)
+
+    patch.setattr(gradient.NoisyGradient, "_noisy", broken)
 
 
 def no_second_noise(patch):
@@ -164,6 +193,8 @@ BROKEN = [
     ("pp", released_on_credit),
     ("pp, second noise", one_residual_only),
     ("pp, second noise", no_second_noise),
+    ("pp, second noise", residual_of_weight_one),
+    ("pp, heavy site", curvature_of_weight_one),
     ("pp, second noise", lenient_certificate),
     ("ipp, Gaussian tests", half_the_sensitivity),
     ("ipp, Gaussian tests", quieter_tests),
@@ -173,6 +204,7 @@ BROKEN = [
     ("m-admm", gamma_of_half_the_size),
     ("r-admm", gamma_of_half_the_size),
     ("gradient", gradients_of_half_the_noise),
+    ("gradient", noise_of_weight_one),
 ]
 
 

@@ -49,7 +49,9 @@ def test_the_table(run):
     assert code == 0
     assert err == ""
     assert out.endswith("NOT PRIVATE: a comparison is a simulation with known seeds.\n")
-    lines = out.split("\n\n")[0].splitlines()
+    head, figures, _ = out.split("\n\n")
+    assert head == "Partition even: 3 agents, training records: 11,666 to 11,667."
+    lines = figures.splitlines()
     assert lines[0].startswith("| algorithm")
     assert [line.split("|")[1].strip() for line in lines[2:]] == ["pp", "ipp"]
 

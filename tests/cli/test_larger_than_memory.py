@@ -145,7 +145,7 @@ def test_errors_are_one_sentence(command):
         ((*run, "--schema", "s.toml", "--partition", "dirichlet:1"), "leave memory out"),
         (("train", "big.parquet", "--memory", "lots"), "such as 512MB or 2GB, got 'lots'"),
         (("train", "adult", "--memory", "1GB", "--schema", "s.toml"), "Only Parquet files"),
-        (("train", "big.parquet", "--schema", "s.toml", "--partition", "files"), "a folder of"),
+        (("train", "synthetic", "--partition", "files"), "for CSV or Parquet files"),
     ]:
         outcome = command(*arguments)
         assert outcome.code in (2, 3)

@@ -117,7 +117,9 @@ def test_nobody_gets_in_and_the_honest_wait_for_the_right_one(tmp_path):
     finally:
         for peer in honest:
             peer.kill()
-    assert np.array_equal(coefficients(sites), local_trace(sites).model()[0])
+    assert np.array_equal(
+        coefficients(sites), local_trace(sites).model(sites.agreement.site_weights)[0]
+    )
 
 
 def test_an_intruder_cannot_take_the_place_of_one_that_is_away(tmp_path):
@@ -142,7 +144,12 @@ def test_an_intruder_cannot_take_the_place_of_one_that_is_away(tmp_path):
     finally:
         for peer in peers:
             peer.kill()
-    assert np.allclose(coefficients(sites), local_trace(sites).model()[0], rtol=0, atol=1e-7)
+    assert np.allclose(
+        coefficients(sites),
+        local_trace(sites).model(sites.agreement.site_weights)[0],
+        rtol=0,
+        atol=1e-7,
+    )
 
 
 def revoke(sites, name, *to):

@@ -132,7 +132,7 @@ def check_a_mean(entry, tmp_path):
 
 
 def test_a_data_set_that_is_absent_is_named_in_output_and_plot(reproduce, tmp_path, monkeypatch):
-    def people_for_brazil(name, label=None, data_dir=None, holder=None):
+    def people_for_brazil(name, label=None, data_dir=None, schema=None, holder=None):
         if name == "us":
             raise DataError("US needs a file of its own.")
         return load(tmp_path / "people.csv", label="ill")

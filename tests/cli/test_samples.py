@@ -64,7 +64,10 @@ def test_rounds_are_chosen_where_they_are_left_open(run):
         (("--error", "0.1", "--epsilon", "-1"), "Expected epsilon > 0, got -1.0."),
         (("--error", "0.1", "--epsilons", "1,x"), "got 'x'"),
         (("--error", "0.1", "--rounds", "5"), "which 5 rounds leave"),
-        (("--error", "0.1", "--agents", "1"), "Agent 0 has no neighbour"),
+        (
+            ("--error", "0.1", "--agents", "1"),
+            "agents of a network to be a whole number ≥ 2",
+        ),
         (("--error", "0.1", "--graph", "web"), "Unknown graph 'web'"),
         (("--error", "0.1", "--delta", "2"), "Expected 0 < delta < 1, got 2.0."),
     ],

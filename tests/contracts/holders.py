@@ -15,6 +15,7 @@ from ppadmm.data.fingerprint import Cells, fingerprint
 from ppadmm.data.multiset import Multiset
 from ppadmm.data.stream.blocks import Writer
 from ppadmm.data.stream.streamed import _plan
+from ppadmm.datasets import load
 from ppadmm.engines.ray.actors import Host
 from ppadmm.engines.ray.tasks import Home
 from ppadmm.estimator import classifiers
@@ -110,7 +111,7 @@ def acting(data, folder):
     """Hosts as a Ray actor has them, and their roles."""
     prepared = prepare(spec_of("pp", seed=1), data)
     own = [prepared.settings] * 3
-    sent = agent_factories(prepared.federation, "pp", own, 1, False)
+    sent = agent_factories(prepared.federation, prepared.method, own, 1, False)
     (folder / "run").touch()
     host = Host(0, str(folder), Home())
     host.step(0, [], lambda: sent[0])
@@ -129,12 +130,13 @@ def streams(folder, secrets):
         secrets.add(shard.X, shard.y if shard.y.min() < 0 else None)
     prepared = prepare_opened(SPEC, opened)
     yield from (opened, dealt, prepared, started(prepared), StreamedRisk(dealt.test, Logistic()))
-    yield agent_factories(prepared.federation, "pp", [prepared.settings] * 3, 1, False)
+    own = [prepared.settings] * 3
+    yield agent_factories(prepared.federation, prepared.method, own, 1, False)
     plan = _plan(opened, Partition(), 3)
     batch = next(opened._batches(plan.columns))
     writer = Writer(SCHEMA, 3, 10**6)
     writer.add(*SCHEMA.encode(batch.table), np.zeros(400, np.int32))
-    yield from (plan, batch, writer)
+    yield from (plan, batch, writer, load(place, schema=SCHEMA))
 
 
 def other_rows(data, secrets):
@@ -207,7 +209,7 @@ def settings_of_peers(folder):
         parties=tuple(Member(f"site {i}", public[i], 90, 20.0) for i in range(3)),
         edges=make_graph("complete", 3, 0).edges,
         schema=SCHEMA.digest(), parameters=SCHEMA.dimension, rounds=3, eta=1.0, delta=1e-3,
-        beta=1e-7, nonce="planted", patience=30.0,
+        beta=1e-7, weights="records", nonce="planted", patience=30.0,
     )  # fmt: skip
     for i, key in enumerate(keys):
         party = Participant(terms, i, SiteRecords(SCHEMA, planted(seed=i)))

@@ -56,7 +56,7 @@ def agreed():
     parties = tuple(Party(f"site-{i}", public, 100, 1.0) for i, public in enumerate(publics))
     return Agreement(
         parties=parties, edges=((0, 1),), schema=SCHEMA.digest(), parameters=4, rounds=3, eta=0.1,
-        delta=1e-6, nonce="n",
+        delta=1e-6, weights="records", nonce="n",
     )  # fmt: skip
 
 

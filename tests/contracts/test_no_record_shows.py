@@ -45,6 +45,7 @@ HOLDERS = (
 PLAIN = {
     "public numbers and names": """
         algorithms.base.Recipe algorithms.defaults.Hyperparameters algorithms.defaults.Sizes
+        data.sites.SiteFiles
         agent.Done agent.Wait data.stream.assignment.LabelReader datasets.named.DataSource
         data.schema.Classes studies.cell.Cell runs.ledger_session.LedgerOptions
         studies.compare.Grid mechanisms.minimiser.Place mechanisms.minimiser.FreeMinimiser
@@ -67,14 +68,14 @@ PLAIN = {
         runs.report.svg.Axis runs.report.svg.Mark runs.report.svg.Series""",
     "made-up records, which anybody can make again": """
         planning.synthetic_records.SyntheticRecords auditing.attacks.ScoredRun
-        auditing.audit.AgentGame auditing.audit.Game auditing.audit.Played
+        auditing.audit.AgentGame auditing.audit.Game auditing.audit.GameScores
         auditing.game.ClassRecords auditing.opponents.PressFarOff
         auditing.game.MarginRecords auditing.game.Position auditing.game.Transcript
         auditing.game.NeighbouringData auditing.games.ScoreGame auditing.opponents.Echo
         auditing.opponents.FailingSolver auditing.opponents.Lean auditing.opponents.Mirror
         auditing.opponents.Press auditing.opponents.Push auditing.opponents.Steer
         auditing.opponents.Tempt auditing.opponents.TemptOutside auditing.opponents.WorstSolver
-        auditing.audit.Played auditing.statistics.Claim auditing.statistics.Finding
+        auditing.audit.GameScores auditing.statistics.Claim auditing.statistics.Finding
         auditing.suite.AuditOptions""",
     "plans: public sizes and made-up populations": """
         planning.populations.Guess planning.populations.SampleSizes planning.forecast.Scenario

@@ -43,7 +43,7 @@ def rule_with(record, others, rounds=None, algorithm="pp"):
     return recipe_named(algorithm).build(Site(0, 2, (1,), risk, (1,)), settings_for(rounds))
 
 
-def seated(rule, noise):
+def agent_with(rule, noise):
     return Agent(rule, 0, (1,), [MemoryLedger(BUDGET)], noise)
 
 
@@ -78,7 +78,7 @@ def test_an_abort_tells_nothing(algorithm, push):
     ends = []
     for record in ([Q, Q], [Q, -Q]):
         rule = rule_with(record, AWAY[0], algorithm=algorithm)
-        ends.append({how_it_ends(seated(rule, SecureNoise()), [push] * 6) for _ in range(5)})
+        ends.append({how_it_ends(agent_with(rule, SecureNoise()), [push] * 6) for _ in range(5)})
     assert ends[0] == ends[1]
     (end,) = ends[0]
     assert rule.radius[0] > 5e6
@@ -90,7 +90,7 @@ def largest_push(rule):
     low, high = 0.0, 1e12
     while high - low > 1e-12 * high:
         middle = (low + high) / 2.0
-        agent = seated(rule, SeededNoise((0,)))
+        agent = agent_with(rule, SeededNoise((0,)))
         try:
             agent.receive(Message(1, 0, pushed(agent.next().message.heard, middle * AWAY)))
             low = middle
@@ -112,7 +112,7 @@ def test_noise_is_not_cut_off():
         eta, mu = rule.eta[0], 2.0 * rule.eta[0]
         outside = 0
         for seed in range(runs):
-            agent = seated(rule, SeededNoise((seed,)))
+            agent = agent_with(rule, SeededNoise((seed,)))
             heard = agent.next().message.heard
             said = pushed(heard, edge)
             agent.receive(Message(1, 0, said))

@@ -361,7 +361,7 @@ def test_public_names():
     assert set(ppadmm.data.__all__) == {
         *("MEMORY", "ShardStream", "StreamAssignment", "StreamedData", "joined", "open_stream"),
         *("Assignment", "Dataset", "Partition", "assign", "by_column", "dirichlet", "even"),
-        *("shards", "sized", "split"),
+        *("shards", "sized", "split", "deal", "DataFile", "SiteFiles", "find_sites"),
         *("as_table", "read_table"),
         *("Categorical", "Classes", "Label", "Numeric", "Schema", "Target"),
         *("infer_schema", "suggest_schema"),
@@ -381,6 +381,8 @@ def test_a_schema_is_taken_itself_or_by_the_path_of_its_file(tmp_path):
     assert [data.schema for data in given] == [schema] * 3
     with pytest.raises(DataError, match="There is no schema file"):
         load(str(csv), schema=tmp_path / "none.toml")
+    with pytest.raises(DataError, match="Cannot read the schema file '3'"):
+        load(str(csv), schema=3)
     terms = {"data": str(csv), "agents": 2, "rounds": 2, "seed": 1, "delta": 1e-3}
     runs = [train(RunSpec(**terms, schema=each)) for each in (schema, file, str(file))]
     assert {run.model.tobytes() for run in runs} == {runs[0].model.tobytes()}

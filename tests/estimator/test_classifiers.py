@@ -24,6 +24,7 @@ from ppadmm.accounting import Budget
 from ppadmm.accounting.composition import together
 from ppadmm.accounting.filters import best_order, filtered, odometer
 from ppadmm.accounting.protection import Protection
+from ppadmm.algorithms import ALGORITHMS
 from ppadmm.errors import BudgetError, DataError, InputError
 from ppadmm.estimator import classifiers, reuse_guard
 from ppadmm.ledger.owner import OwnerLedger
@@ -47,7 +48,7 @@ class TestAFit:
     def test_a_site_that_drowns_the_others_is_named(self):
         X, y = records(600)
         site = np.where(np.arange(600) < 3, "tiny", np.where(np.arange(600) < 300, "a", "b"))
-        model = PrivateLogisticRegression(random_state=0, **SMALL)
+        model = PrivateLogisticRegression(random_state=0, weights="equal", **SMALL)
         with pytest.warns(UserWarning, match=r"The noise of tiny \(3 records\) drowns .* 47 times"):
             model.fit(X, y, groups=site)
 
@@ -114,12 +115,14 @@ class TestAFit:
         np.testing.assert_allclose(mean, model.coef_)
         assert all(0 < agent.epsilon <= 1.0 for agent in model.agents_)
 
-    def test_one_agent_is_objective_perturbation_at_one_place(self, xy):
-        model = PrivateLogisticRegression(**{**SMALL, "n_agents": 1}).fit(*xy)
-        assert model.private_
-        assert model.privacy_statement_.releases == (1,)
-        with pytest.raises(InputError, match="'ipp' needs two agents or more"):
-            PrivateLogisticRegression(algorithm="ipp", **{**SMALL, "n_agents": 1}).fit(*xy)
+    @pytest.mark.parametrize("algorithm", ALGORITHMS)
+    def test_one_agent_is_objective_perturbation_at_one_place(self, xy, algorithm):
+        alone = {**SMALL, "n_agents": 1, "accept_composition": True}
+        model = PrivateLogisticRegression(algorithm=algorithm, **alone).fit(*xy)
+        assert model.private_ == (algorithm != "non-private")
+        if model.private_:
+            assert model.privacy_statement_.releases == (1,)
+            assert "One site has nobody to exchange with" in str(model.privacy_statement_)
 
     def test_groups_name_the_sites(self, xy):
         X, y = xy

@@ -25,13 +25,13 @@ def test_a_schema(schema):
 @pytest.mark.parametrize(
     ("settings", "digest"),
     [
-        ({}, "6a14a80c76e23d4fa9a65e5a067ec377bf25c7321dc8b3fa0aa83e32cdecb82d"),
+        ({}, "e58365a5c31f07470f9e9de709c17ad74fcb9d57ec723f03c3d88ff549bba73b"),
         (
             {
                 **{"algorithm": "ipp", "epsilon": 0.5, "delta": 1e-6, "rounds": 4, "seed": 1},
                 **{"agents": 3, "graph": "ring", "regularisation": 0.1},
             },
-            "61ff432d0e7daf530363ea58a2462989e1f42f937ebf2378db46d1da98ba348b",
+            "6b10008888f6f50fc1c06ae1c11efadd8a6a749d0eac97bba63792f895b45eee",
         ),
     ],
     ids=["defaults", "some"],

@@ -57,15 +57,15 @@ def test_a_note_between_peers():
     [
         (
             TERMS,
-            "26ea47122300089d5b049aa8a910380b970d377ccc560cbcbf44ef8aee4b3a92",
-            "c8379263bf54fbf62533823ed819abf9e49072d1ab03c6b4009c67eb44afa088"
-            "8f49aff1110e34b2a3f6b8488b1241df65d696e07dd23087966671e1e541b50a",
+            "c6c0e48531ae079263008bf87833b3a76fccbf676d1f6e38ccf5ebe9b34b3e70",
+            "97a3e683437eedb8195bf21c3471ef2985541207b625d650e537fe54fb858fd1"
+            "c7f713bff8695837595bd858671ca5ce7d413e5331334568252ddba172965507",
         ),
         (
             MORE_TERMS,
-            "7fd623184448792b3847c9831d733c09b0dbdca015be11ce2c7908fc75ce6d9b",
-            "e649b60795d86f8a84e8360529b84828579212d3b78f10ea8cf9789b23e4d8ab"
-            "4705e9a20b661eb6c7cfe8f7dbabae23d3bd44ebd424c5a22e3b39bbfe439f0a",
+            "844ebb71bfb1e1768ae2ccf715eec716cacdf7bc63899e0d5cb6b8e44caebdf7",
+            "9cca2899464cdd4de305e77a645dab66e2274890863b5347b2e2f54155ce1b4a"
+            "c1e2fdb902fa3b3d2715973b4d55a0757406cde828706e8952492bc37d7b5301",
         ),
     ],
     ids=["defaults", "all"],

@@ -29,6 +29,7 @@ AGREED = Agreement(
     rounds=30,
     eta=1e-3,
     delta=1e-6,
+    weights="records",
     nonce="2026-11-16 ä",
 )
 
@@ -38,7 +39,7 @@ def test_the_digest_of_a_schema():
 
 
 def test_the_digest_of_an_agreement():
-    assert AGREED.digest == ("30c3147023fab804b43e0bb3c7220642fd621f5bf74851c87401e5be55000609")
+    assert AGREED.digest == ("9db292e81f20e1252fec916c26490a06db953ff6c662f9bd86c7d310be68668e")
     assert AGREED.canonical().startswith(
         b'{"adjacency":"replace-one","algorithm":"pp","beta":1e-08,'
     )
@@ -49,7 +50,7 @@ def test_the_bytes_of_a_control_message():
     note = ControlMessage(1, "0.1.0", 1.5, AGREED.digest, "rounds", 3, {0: "ab" * 64}, (0,),
                           reason="Größe", agreement={"nonce": "ä"})  # fmt: skip
     assert canonical.digest(note.encode(KEYS[1])) == (
-        "d7a0291ec21fafa10724bb96c83d6b5650c359453d483426763b5862b4bc62a6"
+        "b4c3b772ecdb6bd54fbffdf624ac77bf7d94d3369992df2a906d4215d7436377"
     )
 
 
@@ -63,11 +64,11 @@ def test_the_bytes_of_a_revocation_list():
 def test_the_digest_of_settings_and_of_a_search():
     spec = RunSpec(data="x.csv", epsilon=0.5, rounds=7)
     assert spec_digest(spec, SCHEMA) == (
-        "61b94b03ce906cb24c29b5be8535b64c5feb15bbbf6e9183401a646367146704"
+        "c7fa55310fc1a4a16a0627d3c854a2dbc72e09e9f879a0c7ec7f120b5a78e4cd"
     )
     search = Search(spec, ((0.1, 0.0), (None, 0.5)), "split", None, 0.25)
     assert spec_digest(spec, SCHEMA, search) == (
-        "bc1defbe088c1423cc44d6b7e3c03fd2ae59b74bf76df2550b28385b93bc9764"
+        "cf243cebc5a6c1e15cdfea7b10bf7395382064707c7a101294833f1a7d41bd61"
     )
 
 
@@ -75,7 +76,7 @@ def test_the_digest_of_a_cell(monkeypatch):
     monkeypatch.setattr("ppadmm.studies.cell.__version__", "0.1.0")
     monkeypatch.setattr("ppadmm.studies.cell.accountant.VERSION", "5")
     cell = Cell(data="Köln", data_digest="ab" * 32, split=0, seeds=(0, 1), epsilons=(0.5, 1.0))
-    assert cell.digest() == ("03935da8808a0b0b7229ff6ac3e67e540d08debbf5cc7ac36bda8cd0763130c6")
+    assert cell.digest() == ("960137b824bbf33d9aa02f9b71b4ba569274330bc2ce37334f20559db00e87f6")
     assert json_digest({"ä": [1.0, 1e-9]}) == (
         "9eab8615e2711d61cf926266bbc87381312f2151fb69bbc9492c943ef253b524"
     )

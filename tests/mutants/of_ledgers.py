@@ -2,6 +2,8 @@
 
 from tests.mutants.mutant import MINIMISER, Change, Mutant
 
+WEIGHTS = "tests/statements/test_weights.py"
+
 RECORDS = (
     Mutant(
         "a norm that misses a category",
@@ -178,6 +180,34 @@ CLAIMS = (
                 "    if not _is_at_least(_number(stated), found / 2.0, 1e-9):\n",
             ),
         ),
+    ),
+    Mutant(
+        "a certificate of too small a κ",
+        "a κ below that of the public terms and the site's weight is accepted",
+        f"{WEIGHTS}::test_a_lie_about_weights_or_what_follows_is_refused",
+        (Change("statements/recheck.py", "    _require_curvature(statement)\n", ""),),
+    ),
+    Mutant(
+        "a certificate of a smaller weight",
+        "a weight that does not follow from the numbers of records is accepted",
+        f"{WEIGHTS}::test_a_lie_about_weights_or_what_follows_is_refused",
+        (Change("statements/recheck.py", "    _require_weights(statement)\n", ""),),
+    ),
+    Mutant(
+        "a weight that was not agreed on",
+        "verify does not hold a site's weight against the agreement",
+        "tests/peers/test_weights.py"
+        "::test_one_site_alone_cannot_show_its_weight_and_verify_says_so",
+        (
+            Change(
+                "peers/certified.py",
+                '("agent", "name", "records", "weight")] for agent in agents],\n'
+                "            [[i, party.name, party.records, terms.site_weights[i]]],\n",
+                '("agent", "name", "records")] for agent in agents],\n'
+                "            [[i, party.name, party.records]],\n",
+            ),
+        ),
+        quick=True,
     ),
     Mutant(
         "a seeded run called private",

@@ -153,14 +153,55 @@ NOISE = (
         quick=True,
     ),
     Mutant(
+        "curvature of a weight of one",
+        "κ of a site that weighs 1, and nobody compares the noise's μ with the subproblem's",
+        "game: pp, heavy site",
+        (
+            Change(
+                "algorithms/pp.py",
+                "    return (settings.ridge(site.agents) + 2.0 * settings.etas * site.degree)"
+                " / site.weight\n",
+                "    return settings.ridge(site.agents) + 2.0 * settings.etas * site.degree\n",
+            ),
+            Change(MINIMISER, "        self._require_convex(sub)\n", ""),
+        ),
+        quick=True,
+    ),
+    Mutant(
+        "convexity of a weight of one",
+        "κ of a site that weighs 1: every release of a heavy site is refused",
+        "tests/algorithms/test_weights.py::test_noise_is_for_the_subproblem_that_is_solved",
+        (
+            Change(
+                "algorithms/pp.py",
+                "    return (settings.ridge(site.agents) + 2.0 * settings.etas * site.degree)"
+                " / site.weight\n",
+                "    return settings.ridge(site.agents) + 2.0 * settings.etas * site.degree\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "residual of a weight of one",
+        "a solve ends at β where Δ₂ is for β/w",
+        "game: pp, second noise",
+        (
+            Change(
+                "algorithms/pp.py",
+                "    beta, most_allowed = residual(site, settings), radius(site, settings, most)\n",
+                "    beta, most_allowed = settings.beta, radius(site, settings, most)\n",
+            ),
+        ),
+        quick=True,
+    ),
+    Mutant(
         "one-shot for twice its convexity",
         "one-shot noise for 2μ, and nobody compares it with the subproblem's μ",
         "game: one-shot, second noise",
         (
             Change(
                 "algorithms/one_shot.py",
-                "perturbed_minimiser(site, settings, weight, releases=1, most=weight)",
-                "perturbed_minimiser(site, settings, 2.0 * weight, releases=1, most=weight)",
+                "perturbed_minimiser(site, settings, ridge / site.weight, 1, most=ridge)",
+                "perturbed_minimiser(site, settings, 2.0 * ridge / site.weight, 1, most=ridge)",
             ),
             Change(MINIMISER, "        self._require_convex(sub)\n", ""),
         ),
@@ -172,8 +213,8 @@ NOISE = (
         (
             Change(
                 "algorithms/one_shot.py",
-                "perturbed_minimiser(site, settings, weight, releases=1, most=weight)",
-                "perturbed_minimiser(site, settings, 2.0 * weight, releases=1, most=weight)",
+                "perturbed_minimiser(site, settings, ridge / site.weight, 1, most=ridge)",
+                "perturbed_minimiser(site, settings, 2.0 * ridge / site.weight, 1, most=ridge)",
             ),
         ),
     ),
@@ -222,6 +263,25 @@ NOISE = (
                 "noise.gaussian(gradient, self.sigma / 2.0, FINENESS * self.sigma, key)",
             ),
         ),
+    ),
+    Mutant(
+        "gradient noise of a weight of one",
+        "noisy gradient descent weighs the gradient first and adds the noise of ∇f then",
+        "game: gradient",
+        (
+            Change(
+                "algorithms/gradient.py",
+                "        slope = self.site.weight * self._noisy(state, charged)\n",
+                "        slope = self._noisy(state, charged)\n",
+            ),
+            Change(
+                "algorithms/gradient.py",
+                "noise.gaussian(gradient, self.sigma, FINENESS * self.sigma, key)",
+                "noise.gaussian(self.site.weight * gradient, self.sigma, FINENESS * self.sigma, "
+                "key)",
+            ),
+        ),
+        quick=True,
     ),
     Mutant(
         "score noise for all agents",

@@ -3,6 +3,7 @@
 from tests.mutants.mutant import MINIMISER, TESTING, Change, Mutant
 
 HOSTILE = "tests/contracts/test_malicious_neighbour.py"
+HEAVY = "tests/algorithms/test_weights.py"
 
 GAUSSIAN_ANSWER = (
     "        noisy = noise.gaussian(values[:, None], sigma, FINENESS * sigma, key)[:, 0]"
@@ -242,6 +243,31 @@ ENDS = (
         ),
     ),
     Mutant(
+        "a radius for one's own weight",
+        "R follows from an agent's own weight: heavy agents refuse what light ones may send",
+        f"{HEAVY}::test_all_agents_find_one_radius_at_which_each_has_room_for_rounding",
+        (
+            Change(
+                "algorithms/pp.py",
+                "    loss, d, heaviest = site.risk.loss, site.risk.d, site.heaviest\n",
+                "    loss, d, heaviest = site.risk.loss, site.risk.d, site.weight\n",
+            ),
+        ),
+        quick=True,
+    ),
+    Mutant(
+        "a radius for a weight of one",
+        "R as if all agents weighed 1: at a heavy one rounding out there takes more than β/w",
+        f"{HEAVY}::test_all_agents_find_one_radius_at_which_each_has_room_for_rounding",
+        (
+            Change(
+                "algorithms/pp.py",
+                "    loss, d, heaviest = site.risk.loss, site.risk.d, site.heaviest\n",
+                "    loss, d, heaviest = site.risk.loss, site.risk.d, 1.0\n",
+            ),
+        ),
+    ),
+    Mutant(
         "releases from beyond the radius",
         "values are sent as they are: neighbours refuse the largest",
         f"{HOSTILE}::test_the_noise_is_cut_off_nowhere",
@@ -276,7 +302,7 @@ ENDS = (
             ),
             Change(
                 "solvers/each.py",
-                "np.flatnonzero(~(double & (residual <= tolerance)))",
+                "np.flatnonzero(~(double & (residual <= tolerances)))",
                 "np.flatnonzero(~(residual <= tolerance))",
             ),
         ),

@@ -2,6 +2,7 @@
 
 import threading
 
+import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ppadmm.peers.agreement import Agreement, Party
@@ -20,12 +21,12 @@ def key_of(i):
     return Ed25519PrivateKey.from_private_bytes(bytes([i + 1]) * 32)
 
 
-def agreed(graph, **changes):
-    """An agreement that fits `make_settings` and `make_agents`."""
-    settings = make_settings()
+def agreed(graph, records=RECORDS, **changes):
+    """An agreement that fits `make_settings` and `make_agents`; `records` may be one for each."""
+    settings, sizes = make_settings(), np.broadcast_to(records, graph.size).tolist()
     parties = tuple(
-        Party(f"site {i}", key_of(i).public_key().public_bytes_raw().hex(), RECORDS, 1.0)
-        for i in range(graph.size)
+        Party(f"site {i}", key_of(i).public_key().public_bytes_raw().hex(), n, 1.0)
+        for i, n in enumerate(sizes)
     )
     values = {
         "parties": parties,
@@ -38,6 +39,7 @@ def agreed(graph, **changes):
         "nonce": "test",
         "regularisation": settings.regularisation[0],
         "beta": settings.beta,
+        "weights": "records",
         "patience": 30.0,
     }
     return Agreement(**{**values, **changes})
@@ -50,7 +52,8 @@ def graph_of(n=5, kind="ring"):
 def agents_of(agreement, **options):
     """The agents of an agreement, with seeded noise."""
     settings = make_settings(rounds=agreement.rounds)
-    options = {"n": RECORDS, "d": FEATURES, **options}
+    sizes = [party.records for party in agreement.parties]
+    options = {"n": sizes, "d": FEATURES, "weights": agreement.weights, **options}
     return make_agents(agreement.graph, settings, agreement.algorithm, **options)
 
 

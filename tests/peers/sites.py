@@ -154,7 +154,8 @@ def make_sites(
         parties.append(Party(f"site-{i}", keys.public_signing_key(), records, 2.0, end))
         with OwnerLedger.create(place / "site.ledger", f"site {i}") as ledger:
             ledger.grant("records", Budget(2.0, 1e-4))
-    values = {"eta": 0.1, "regularisation": 0.05, "delta": 1e-4, "patience": 60.0, **terms}
+    values = {"eta": 0.1, "regularisation": 0.05, "delta": 1e-4, "patience": 60.0,
+              "weights": "records", **terms}  # fmt: skip
     agreement = Agreement(
         parties=tuple(parties), edges=network.edges, schema=SCHEMA.digest(),
         parameters=SCHEMA.dimension, rounds=rounds, nonce=datetime.now(UTC).isoformat(), **values,

@@ -59,6 +59,19 @@ def test_what_is_left_open_is_chosen_from_public_sizes(sites):
     assert first.eta > 0
 
 
+def test_a_single_site_has_nobody_to_agree_with(sites):
+    with pytest.raises(InputError, match=r"two sites or more, got 1.*`ppadmm train --agents 1`"):
+        drafted(sites[:1])
+
+
+def test_a_site_may_have_a_folder_of_files(sites):
+    folder = sites[0].folder / "files"
+    folder.mkdir()
+    for name in ("first.csv", "second.csv"):
+        (folder / name).write_text((sites[0].folder / "data.csv").read_text())
+    assert make_card(replace(sites[0], data="files"), 2.0).party.records == 80
+
+
 def test_a_card_has_no_record_in_it(sites):
     card = make_card(sites[0], 2.0)
     assert set(card.to_dict()) == {*("format", "agent", "party", "schema", "features", "classes")}

@@ -27,6 +27,7 @@ AGREED = Agreement(
     rounds=30,
     eta=0.01,
     delta=1e-6,
+    weights="equal",
     nonce="2026-11-16 a",
 )
 
@@ -60,6 +61,7 @@ OTHER = {
     "speaking": Speaking(releases=3),
     "patience": 5.0,
     "pace": 0.5,
+    "weights": "records",
 }
 
 
@@ -105,8 +107,10 @@ def test_each_agent_gets_its_own_budget():
         ({"eta": float("nan")}, "eta"),
         ({"delta": 2.0}, "delta"),
         ({"rounds": 0}, "rounds"),
+        ({"weights": None}, "leaves rounds, eta or weights open"),
+        ({"weights": "alike"}, "Unknown weights 'alike'"),
         ({"algorithm": "sgd"}, "Unknown algorithm 'sgd'"),
-        ({"format": 1}, "format 1, and this version reads format 2; draft it anew"),
+        ({"format": 1}, "format 1, and this version reads format 3; draft it anew"),
         ({"pace": -1.0}, "pace"),
         ({"pace": 300.0}, "A pace of 300 s leaves no room in a patience of 600 s"),
     ],
@@ -123,6 +127,7 @@ def test_bad_terms_are_one_sentence(changes, message):
         ({"key": "abcd"}, "32 bytes"),
         ({"name": " "}, "name of a party"),
         ({"records": -1}, "records of hospital 0"),
+        ({"records": 10**16}, "records of hospital 0 ≤ 1000000000000000"),
         ({"epsilon": 0}, "ε of hospital 0"),
     ],
 )

@@ -49,7 +49,9 @@ def test_five_peers_give_the_model_of_the_local_engine(tmp_path):
     sites = make_sites(tmp_path)
     codes, peers = run_sites(sites, "--test-seed", SEED)
     assert codes == [0] * 5, [peer.words() for peer in peers]
-    assert np.array_equal(coefficients(sites), local_trace(sites).model()[0])
+    assert np.array_equal(
+        coefficients(sites), local_trace(sites).model(sites.agreement.site_weights)[0]
+    )
     assert json.loads(peers[0].words())["private"] is False
     statement = (sites.files[0].parent / "results" / "statement.txt").read_text()
     assert "NOT PRIVATE: the noise follows from the seed 7" in statement
@@ -61,7 +63,9 @@ def test_loss_repetition_and_reordering_over_tls_change_nothing(tmp_path):
     seam = {"loss": 0.3, "repeat": 0.3, "delay": 0.5}
     codes, peers = run_sites(sites, "--test-seed", SEED, seam=seam)
     assert codes == [0] * 5, [peer.words() for peer in peers]
-    assert np.array_equal(coefficients(sites), local_trace(sites).model()[0])
+    assert np.array_equal(
+        coefficients(sites), local_trace(sites).model(sites.agreement.site_weights)[0]
+    )
 
 
 KILLS = [(1, 0), (0, 5), (3, 11), (2, 20)]
@@ -86,7 +90,9 @@ def test_kill_and_restart_change_neither_the_model_nor_what_is_spent(kills, tmp_
         for peer in peers:
             peer.kill()
     trace = local_trace(sites)
-    assert np.allclose(coefficients(sites), trace.model()[0], rtol=0, atol=1e-7)
+    assert np.allclose(
+        coefficients(sites), trace.model(sites.agreement.site_weights)[0], rtol=0, atol=1e-7
+    )
     for i in range(5):
         reserved, charged = spent(sites, i, simulated=True)
         assert charged == reserved
@@ -172,7 +178,10 @@ def as_site_one(body):
         ),
         (put("statement", "settings_digest", "ab" * 32), "settings_digest differs ('site-3': abab"),
         (put("statement", "run", "rounds", 17), "run.rounds differs ('site-3': 17; "),
-        (put("statement", "run", "edges", [[0, 1], [1, 2]]), "run.edges differs ('site-3': "),
+        (
+            put("statement", "run", "edges", [[0, 1], [1, 2], [2, 3], [3, 4]]),
+            "run.edges differs ('site-3': ",
+        ),
         (put("peers", []), "'site-3' does not name "),
         (put("signer", "name", "site-9"), "'site-9' speaks of the records of 'site-3'"),
         (as_site_one, "all speak of agent 1"),
@@ -195,7 +204,7 @@ def renamed(body):
     ("change", "words"),
     [
         (renamed, "signer.name is 'clinic', agreed is 'site-3'"),
-        (put("statement", "agents", 0, "records", 4000), "[[3, 'site-3', 4000]], agreed is"),
+        (put("statement", "agents", 0, "records", 4000), "[[3, 'site-3', 4000, 1.0]], agreed is"),
         (put("statement", "run", "rounds", 17), "run.rounds is 17, agreed is 16"),
         (put("peers", []), "peers is [], agreed is ["),
         (put("statement", "settings_digest", "ab" * 32), "of the agreement abababababab…"),
@@ -224,7 +233,7 @@ def test_another_key_in_the_place_of_a_site_is_seen(private, tmp_path):
 
 def test_parties_whose_certificates_are_missing_are_counted(private):
     verdicts = verify_certificates(paths_of(private)[:3], [], None, None)
-    assert "the certificates of 2 other parties, with the keys " in verdicts[0].unchecked[1]
+    assert "the certificates of 2 other parties, with the keys " in verdicts[0].unchecked[2]
     assert "the same model" in verdicts[0].checked[-1]
 
 
@@ -329,7 +338,12 @@ def test_a_service_manager_can_stop_and_start_it(tmp_path):
     assert "start it again to go on" in peers[1].words()
     peers[1] = Peer(sites.files[1], "--test-seed", SEED)
     assert [peer.wait() for peer in peers] == [0] * 3
-    assert np.allclose(coefficients(sites), local_trace(sites).model()[0], rtol=0, atol=1e-7)
+    assert np.allclose(
+        coefficients(sites),
+        local_trace(sites).model(sites.agreement.site_weights)[0],
+        rtol=0,
+        atol=1e-7,
+    )
 
 
 def test_sites_that_only_dial_out_meet_at_a_router(tmp_path):
@@ -348,7 +362,9 @@ def test_sites_that_only_dial_out_meet_at_a_router(tmp_path):
     finally:
         for peer in (*peers, router):
             peer.kill()
-    assert np.array_equal(coefficients(sites), local_trace(sites).model()[0])
+    assert np.array_equal(
+        coefficients(sites), local_trace(sites).model(sites.agreement.site_weights)[0]
+    )
 
 
 def test_a_site_with_other_terms_is_named_and_nothing_is_spent(tmp_path):
@@ -375,4 +391,6 @@ def test_many_peers_on_one_machine_finish_a_run(tmp_path):
     sites = make_sites(tmp_path, n=50 if FULL else 10, graph="small-world", rounds=6)
     codes, peers = run_sites(sites, "--test-seed", SEED)
     assert set(codes) == {0}, [peer.words() for peer in peers]
-    assert np.array_equal(coefficients(sites), local_trace(sites).model()[0])
+    assert np.array_equal(
+        coefficients(sites), local_trace(sites).model(sites.agreement.site_weights)[0]
+    )

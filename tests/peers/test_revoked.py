@@ -23,7 +23,7 @@ LIST = Revocations(1, {"site 2": {"serials": [], "reason": "laptop stolen"}})
 WORDS = "the certificate of 'site 2' was revoked (laptop stolen)"
 
 
-class Desk:
+class LateList:
     """A list that appears when one of the peers tells of an event."""
 
     def __init__(self, event, **fields):
@@ -38,13 +38,13 @@ class Desk:
             self.found = LIST
 
 
-def peers_with(desks, agreement, folder):
+def peers_with(lists, agreement, folder):
     """Peers of which some look at a list."""
     hub, found = Hub(agreement.edges), []
     for agent in agents_of(agreement):
         k, options = agent.number, {}
-        if k in desks:
-            options = {"revocations": desks[k], "tell": EventLog(desks[k].listen)}
+        if k in lists:
+            options = {"revocations": lists[k], "tell": EventLog(lists[k].listen)}
         found.append(peer_of(agent, agreement, hub.end(k), folder, **options))
     return found
 
@@ -52,7 +52,7 @@ def peers_with(desks, agreement, folder):
 def test_a_run_ends_for_all_as_soon_as_one_site_has_the_list(tmp_path):
     """Site 0 is no neighbour of site 2 in this ring, and site 4 has no neighbour with the list."""
     agreement = agreed(graph_of(6), rounds=40)
-    charged = Desk("round", round=3)
+    charged = LateList("round", round=3)
     ends = run_all(peers_with({0: charged}, agreement, tmp_path))
     assert ends[0].reason == WORDS
     assert len(ends[0].releases) == 4
@@ -64,14 +64,14 @@ def test_a_run_ends_for_all_as_soon_as_one_site_has_the_list(tmp_path):
 
 def test_who_was_revoked_itself_ends_too(tmp_path):
     agreement = agreed(graph_of(3), rounds=40)
-    ends = run_all(peers_with({2: Desk("round", round=3)}, agreement, tmp_path))
+    ends = run_all(peers_with({2: LateList("round", round=3)}, agreement, tmp_path))
     assert ends[2].reason == WORDS
     assert len(ends[2].releases) == 4
 
 
 def test_a_run_with_a_revoked_party_does_not_begin(tmp_path):
     agreement = agreed(graph_of(4), patience=0.5)
-    charged = Desk("never")
+    charged = LateList("never")
     charged.found = LIST
     peers = peers_with({0: charged}, agreement, tmp_path)
     with pytest.raises(ProtocolError, match="The run never began: the certificate of 'site 2'"):
@@ -92,7 +92,7 @@ def messages_of(agent, agreement, peer):
 
 def test_nothing_that_a_revoked_party_signed_is_taken_whoever_hands_it_on(tmp_path):
     agreement = agreed(graph_of(3))
-    charged = Desk("never")
+    charged = LateList("never")
     peer = peers_with({0: charged}, agreement, tmp_path)[0]
     value, note, final = messages_of(2, agreement, peer)
     charged.found = LIST
@@ -110,8 +110,8 @@ def test_nothing_that_a_revoked_party_signed_is_taken_whoever_hands_it_on(tmp_pa
 def test_at_the_end_a_revoked_neighbour_is_not_waited_for(tmp_path):
     """All averages are there; site 2 never confirms that it has them, too."""
     agreement = agreed(graph_of(3), rounds=3, patience=20.0)
-    desks = {k: Desk("averages") for k in (0, 1)}
-    peers = peers_with(desks, agreement, tmp_path)
+    lists = {k: LateList("averages") for k in (0, 1)}
+    peers = peers_with(lists, agreement, tmp_path)
     mute, said = peers[2]._transport, peers[2]._transport.publish
     mute.publish = lambda data: None if _holds_all(data) else said(data)
     ends = run_all(peers)
@@ -129,7 +129,7 @@ def _holds_all(data):
 
 def test_a_reason_stays_short_however_many_hand_it_on(tmp_path):
     agreement = agreed(graph_of(16), rounds=60)
-    charged = Desk("round", round=2)
+    charged = LateList("round", round=2)
     long = {"site 2": {"serials": [], "reason": "x" * 600}}
     charged.listen = lambda event, fields: (
         setattr(charged, "found", Revocations(1, long))

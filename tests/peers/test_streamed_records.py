@@ -69,7 +69,7 @@ def test_the_model_is_that_of_records_in_memory(sites):
     assert codes == [0] * 3, [peer.words() for peer in peers]
     trace = local.run([part.agent(part.rule(), MemoryLedger()) for part in sites.parts(3)])
     found = np.array(list(json.loads(sites.model(0))["coefficients"].values()))
-    np.testing.assert_allclose(found, trace.model()[0], atol=1e-6)
+    np.testing.assert_allclose(found, trace.model(sites.agreement.site_weights)[0], atol=1e-6)
 
 
 def test_what_cannot_be_streamed_is_named(sites):

@@ -55,6 +55,11 @@ def test_bad_networks(size, edges, message):
         Graph(size, edges)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_agent_is_alone_in_every_kind_of_network(kind):
+    assert make_graph(kind, 1) == Graph(1, (), ALONE)
+
+
 def test_one_agent_may_be_alone_if_it_says_so():
     assert Graph(1, (), ALONE).degrees == (0,)
     with pytest.raises(GraphError, match="Agent 0 has no neighbour"):

@@ -1,65 +1,90 @@
-"""Without noise every algorithm of the family finds the centralised optimum, and at which rate."""
+"""Without noise every algorithm of the family finds the centralised optimum, and at which rate.
+
+Sites have unequal numbers of records and count by them, so the optimum is that of all records.
+"""
 
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 from ppadmm.accounting import Budget
 from ppadmm.agent import Agent
-from ppadmm.algorithms import Settings, Site
+from ppadmm.algorithms import Settings
+from ppadmm.algorithms.base import site_in
 from ppadmm.algorithms.dvp import build_dvp
 from ppadmm.algorithms.gradient import build_gradient
 from ppadmm.algorithms.ipp import build_ipp
 from ppadmm.algorithms.m_admm import build_m_admm
+from ppadmm.algorithms.one_shot import build_one_shot
 from ppadmm.algorithms.pp import build_pp
 from ppadmm.algorithms.r_admm import build_r_admm
 from ppadmm.algorithms.settings import Speaking
+from ppadmm.algorithms.weights import site_weights
 from ppadmm.engines import local
 from ppadmm.ledger import MemoryLedger
 from ppadmm.noise import SeededNoise
 from ppadmm.problem import Graph, Logistic, MarginRisk
 from tests.small_problems import random_shard
 
-N, n, d = 5, 400, 6
+N, d = 5, 6
+SIZES = (700, 150, 900, 40, 210)
 WEIGHT, ETA = 0.05, 0.05
 GRAPH = Graph(N, ((0, 1), (1, 2), (2, 3), (3, 4), (0, 4), (0, 2)))
-SHARDS = [random_shard(n=n, d=d, seed=i) for i in range(N)]
+SHARDS = [random_shard(n=n, d=d, seed=i) for i, n in enumerate(SIZES)]
+
+
+def minimum(V, scale, ridge):
+    """Return argmin scale·Σℓ(Vθ) + (ridge/2)‖θ‖², by Newton's method."""
+    loss, theta = Logistic(), np.zeros(d)
+    for _ in range(30):
+        slope = scale * V.T @ loss.gradient(V @ theta) + ridge * theta
+        bend = scale * (V.T * loss.curvature(V @ theta)) @ V + ridge * np.eye(d)
+        theta = theta - np.linalg.solve(bend, slope)
+    assert np.linalg.norm(slope) < 1e-13
+    return theta
 
 
 @pytest.fixture(scope="module")
 def optimum():
-    V = np.vstack([shard.signed() for shard in SHARDS])
-    loss = Logistic()
-
-    def value(theta):
-        return loss.value(V @ theta).sum() / n + WEIGHT / 2 * theta @ theta
-
-    def slope(theta):
-        return V.T @ loss.gradient(V @ theta) / n + WEIGHT * theta
-
-    return minimize(value, np.zeros(d), jac=slope, method="BFGS", options={"gtol": 1e-11}).x
+    return minimum(np.vstack([shard.signed() for shard in SHARDS]), N / sum(SIZES), WEIGHT)
 
 
 def sites():
+    weights = site_weights("records", SIZES)
     for i in range(N):
-        degrees = tuple(GRAPH.degree(j) for j in GRAPH.neighbours(i))
-        yield Site(i, N, GRAPH.neighbours(i), MarginRisk(SHARDS[i], Logistic()), degrees)
+        yield site_in(GRAPH, i, MarginRisk(SHARDS[i], Logistic()), weights)
 
 
 def last(builder, epsilon, rounds=400, quieter=lambda rule: rule, **changes):
     """Run with a budget of `epsilon` and return every agent's last release."""
+    return traced(builder, epsilon, rounds, quieter, **changes).releases[-1, :, 0]
+
+
+def traced(builder, epsilon, rounds, quieter, **changes):
     budgets = (Budget(epsilon, 1e-5),)
-    values = {"eta": (ETA,), "beta": 1e-11, "solver": "newton", **changes}
+    values = {"eta": (ETA,), "beta": 1e-10, "solver": "newton", **changes}
     settings = Settings(rounds, regularisation=(WEIGHT,), budgets=budgets, **values)
     agents = []
     for site in sites():
         rule = quieter(builder(site, settings))
         noise = SeededNoise((0,))
         agents.append(Agent(rule, site.agent, site.neighbours, [MemoryLedger()], noise))
-    return local.run(agents).releases[-1, :, 0]
+    return local.run(agents)
+
+
+def quietened(scale):
+    """Return what makes both noises of a rule `scale` times as large."""
+
+    def quieter(rule):
+        noises = tuple(
+            replace(noise, sigma1=scale * noise.sigma1, sigma2=scale * noise.sigma2)
+            for noise in rule.mechanism.noises
+        )
+        return replace(rule, mechanism=replace(rule.mechanism, noises=noises))
+
+    return quieter
 
 
 def assert_proportional(distances):
@@ -81,14 +106,8 @@ def test_gamma_noise_leaves_a_distance_in_proportion(builder, optimum):
 @pytest.mark.parametrize("builder", [build_pp, build_ipp])
 def test_gaussian_noise_leaves_a_distance_in_proportion(builder, optimum):
     def with_scale(scale):
-        def quieter(rule):
-            noises = tuple(
-                replace(noise, sigma1=scale * noise.sigma1, sigma2=scale * noise.sigma2)
-                for noise in rule.mechanism.noises
-            )
-            return replace(rule, mechanism=replace(rule.mechanism, noises=noises))
-
-        return last(builder, 20.0, quieter=quieter, speaking=Speaking(releases=400, level=-1e9))
+        speaking = Speaking(releases=400, level=-1e9)
+        return last(builder, 20.0, quieter=quietened(scale), speaking=speaking)
 
     assert_proportional(
         [np.linalg.norm(with_scale(scale) - optimum, axis=1).max() for scale in (1e-4, 1e-5, 1e-6)]
@@ -107,7 +126,21 @@ def test_gradient_descent_settles_near_the_optimum_in_proportion_to_its_step(opt
     assert 0 < near < far / 2.5
 
 
+def test_one_shot_averages_local_minima_by_weight():
+    """Each is that of wᵢfᵢ + (λ̂/N)·½‖θ‖², as in the common objective."""
+    weights = site_weights("records", SIZES)
+    local_minima = [
+        minimum(shard.signed(), weight / shard.n, WEIGHT / N)
+        for shard, weight in zip(SHARDS, weights, strict=True)
+    ]
+    found = np.average(local_minima, axis=0, weights=SIZES)
+
+    def with_scale(scale):
+        return traced(build_one_shot, 20.0, 1, quietened(scale)).model(weights)[0]
+
+    assert_proportional([np.linalg.norm(with_scale(s) - found) for s in (1e-3, 1e-4, 1e-5)])
+
+
 def test_r_admm_reads_the_records_in_every_other_round():
     settings = Settings(7, (ETA,), (WEIGHT,), (Budget(1.0, 1e-5),), solver="newton")
-    site = Site(0, N, GRAPH.neighbours(0), MarginRisk(SHARDS[0], Logistic()))
-    assert build_r_admm(site, settings).reserved[0][0][1] == 4
+    assert build_r_admm(next(sites()), settings).reserved[0][0][1] == 4

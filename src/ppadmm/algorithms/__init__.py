@@ -7,6 +7,7 @@ from ppadmm.algorithms import dvp, gradient, ipp, m_admm, non_private, one_shot,
 from ppadmm.algorithms.base import Algorithm, Recipe, SharedState, Site
 from ppadmm.algorithms.settings import CALIBRATIONS, Settings
 from ppadmm.algorithms.statistics import STATISTICS
+from ppadmm.errors import InputError
 from ppadmm.registry import Registry
 
 ALGORITHMS: Registry[Recipe] = Registry(
@@ -31,6 +32,17 @@ def recipe_named(name: str) -> Recipe:
     return ALGORITHMS[checks.one_of("algorithm", name, ALGORITHMS)]
 
 
+def name_alone(name: str) -> str:
+    """Return the algorithm that a single agent runs in place of the one called `name`."""
+    alone = recipe_named(name).alone
+    if alone is None:
+        raise InputError(
+            f"The algorithm {name!r} needs two agents or more, got 1; use 'pp', which is "
+            "centralised objective perturbation for one."
+        )
+    return alone
+
+
 def title_of(name: str) -> str:
     """Return what an algorithm is called in headings; its name if nothing is known of it."""
     recipe = ALGORITHMS.get(name)
@@ -52,6 +64,7 @@ __all__ = [
     "SharedState",
     "Site",
     "build",
+    "name_alone",
     "recipe_named",
     "title_of",
 ]

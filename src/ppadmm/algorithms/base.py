@@ -136,9 +136,10 @@ class Recipe:
     values enter the subproblem, and η its convexity. `solves`: there is a subproblem, with a β.
     `tests`: an agent may be silent, as a private test says. `noiseless`: nothing is drawn and no ε
     exists. `always_charged`: an agent with records speaks only in rounds that it pays for. `every`:
-    it reads its records in one round of so many. `alone` names what a single agent runs in its
-    place, if anything. `not_private_because` is empty for an algorithm whose runs may be called
-    private. `noise_source` names where its unseeded noise comes from.
+    it reads its records in one round of so many. `alone` names what a single agent, who has nobody
+    to exchange with, runs in its place; None if that makes no sense. `not_private_because` is empty
+    for an algorithm whose runs may be called private. `noise_source` names where its unseeded noise
+    comes from.
     """
 
     name: str

@@ -31,8 +31,8 @@ from ppadmm.problem.losses import Loss
 from ppadmm.problem.risk import summing
 from ppadmm.records import HoldsRecords
 
-STEP, ROUNDS = 4.0, (400, 1000)
-"""The largest αwc₁, and the least and the most rounds."""
+STEP, ROUNDS = 16.0, (400, 1000)
+"""α·w of the heaviest agent, whose steps are the longest, at c₁ = ¼; the least and most rounds."""
 ROOM = 64.0
 """The radius of values, in units of T steps along the steepest gradient."""
 
@@ -154,11 +154,9 @@ def _charge(budget: Budget, releases: int, d: int) -> tuple[float, Charge]:
 def _plan(
     sizes: Sizes, budgets: Sequence[Budget], loss: Loss, rounds: int | None, eta: float | None
 ) -> Hyperparameters:
-    """Return αT as PP-ADMM's rule has it, with no step of the heaviest site above STEP/c₁."""
-    longest, time = (
-        STEP / (loss.smoothness * max(sizes.weights)),
-        stopping_time(sizes, budgets, loss),
-    )
+    """Return αT as PP-ADMM's rule has it; no step of the heaviest agent is too long."""
+    time = stopping_time(sizes, budgets, loss)
+    longest = STEP / (4.0 * loss.smoothness * max(sizes.weights))
     rounds = rounds or int(np.clip(math.ceil(time / (eta or longest)), *ROUNDS))
     return Hyperparameters(rounds, eta or min(time / rounds, longest))
 
@@ -170,5 +168,6 @@ RECIPE = Recipe(
     build=build_gradient,
     defaults=_plan,
     always_charged=True,
+    alone="centralised",
     solves=False,
 )

@@ -179,4 +179,5 @@ RECIPE = Recipe(
     defaults=_plan,
     tests=True,
     always_charged=True,
+    alone="centralised",
 )

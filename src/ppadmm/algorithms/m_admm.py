@@ -41,4 +41,5 @@ RECIPE = Recipe(
     defaults=gamma_plan,
     not_private_because=NOT_PRIVATE,
     noise_source=SOURCE,
+    alone="centralised",
 )

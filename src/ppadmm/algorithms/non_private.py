@@ -24,8 +24,13 @@ def build_non_private(site: Site, settings: Settings) -> ADMM:
 def _plan(
     sizes: Sizes, budgets: Sequence[Budget], loss: Loss, rounds: int | None, eta: float | None
 ) -> Hyperparameters:
+    """Return the usual T and η; a single agent, whom no neighbour holds, gets λ̂ = 1/n.
+
+    Without it separable records have no minimiser. It is what scikit-learn calls C = 1.
+    """
     degree = sum(sizes.degrees) / sizes.agents
-    return Hyperparameters(rounds or ROUNDS, eta or PENALTY / degree)
+    weight = 0.0 if degree else 1.0 / sum(sizes.records)
+    return Hyperparameters(rounds or ROUNDS, eta or PENALTY / max(degree, 1.0), weight)
 
 
 RECIPE = Recipe(
@@ -37,4 +42,5 @@ RECIPE = Recipe(
     not_private_because="the algorithm adds no noise",
     noise_source="none",
     noiseless=True,
+    alone="non-private",
 )

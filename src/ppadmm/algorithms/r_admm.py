@@ -83,4 +83,5 @@ RECIPE = Recipe(
     not_private_because=NOT_PRIVATE,
     noise_source=SOURCE,
     every=2,
+    alone="centralised",
 )

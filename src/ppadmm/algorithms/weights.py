@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from ppadmm import checks
 from ppadmm.accounting.calibration import Budget
 from ppadmm.accounting.gaussian import gdp_ratio
+from ppadmm.errors import InputError
 
 WEIGHED = {
     "records": "by their records",
@@ -42,15 +43,17 @@ def site_weights(
     checks.one_of("weights", kind, WEIGHTS)
     if kind == "equal":
         return (1.0,) * len(records)
-    own: Sequence[float] = records
-    if kind == "noise" and budgets is not None:
-        pairs = zip(records, budgets, strict=True)
-        own = [_certainty(n, budget, parameters) for n, budget in pairs]
+    if not any(records):
+        raise InputError("Sites are weighed by their records, and none has any; give them some.")
+    pairs = zip(records, budgets or [None] * len(records), strict=True)
+    own = [share(kind, n, budget, parameters) for n, budget in pairs]
     holders, total = sum(n > 0 for n in records), sum(own)
     return tuple(holders * part / total for part in own)
 
 
-def _certainty(n: int, budget: Budget, parameters: int) -> float:
-    """Return 1/(1/(4n) + 4p/(nm)²), 0 without records."""
+def share(kind: str, n: int, budget: Budget | None, parameters: int) -> float:
+    """Return what w of a site is in proportion to: n, or 1/(1/(4n) + 4p/(nm)²) by noise."""
+    if kind != "noise" or budget is None:
+        return n
     noise = 4.0 * parameters / gdp_ratio(budget.epsilon, budget.delta) ** 2
     return n**2 / (0.25 * n + noise)

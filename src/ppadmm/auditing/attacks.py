@@ -212,7 +212,8 @@ def gradients(run: ScoredRun) -> dict[str, Array]:
 
     def one(t: int) -> Array:
         before, after = seen.before[t], seen.after[t]
-        slope = (before - after) / rule.step[:, None] - rule.weight[:, None] * before
+        slope = (before - after) / rule.step[:, None] - rule.ridge[:, None] * before
+        slope = slope / run.world.place.weight
 
         def log_density(side: int) -> Array:
             z = (slope - run.world.slope(before, side)) / rule.sigma[:, None]

@@ -36,7 +36,7 @@ MakeOpponent: TypeAlias = Callable[[NeighbouringData, Any], Opponent]
 
 
 @dataclass(frozen=True)
-class Played:
+class GameScores:
     """The scores of both sides, what is claimed for them, and how many runs gave up."""
 
     scores: Scores
@@ -62,7 +62,7 @@ class Game:
         """What it is played against."""
         return self.name.partition(",")[0]
 
-    def scored(self, epsilon: float, delta: float, runs: int, seed: int | None) -> Played:
+    def scored(self, epsilon: float, delta: float, runs: int, seed: int | None) -> GameScores:
         """Play both sides, with secure noise if there is no seed."""
         raise NotImplementedError
 
@@ -98,20 +98,20 @@ class AgentGame(Game):
     alone: bool = False
     later: MakeOpponent | None = None
 
-    def scored(self, epsilon: float, delta: float, runs: int, seed: int | None) -> Played:
+    def scored(self, epsilon: float, delta: float, runs: int, seed: int | None) -> GameScores:
         """Play both sides and score what was seen."""
         budget = self.budget(epsilon, delta)
         runs = min(runs if seed is None else self.times * runs, self.most)
-        sides = [self._played(side, budget, runs, seed, self.alone) for side in SIDES]
+        sides = [self._play(side, budget, runs, seed, self.alone) for side in SIDES]
         if not self.alone and any((end != FINISHED).any() for run, _ in sides for end in run.ends):
             runs = min(runs, ALONE)
-            sides = [self._played(side, budget, runs, seed, alone=True) for side in SIDES]
+            sides = [self._play(side, budget, runs, seed, alone=True) for side in SIDES]
         ours, theirs = (self.scores(run) for run, _ in sides)
         scores = {name: (ours[name], theirs[name]) for name in ours}
         ends = np.concatenate([end for run, _ in sides for end in run.ends])
-        return Played(scores, sides[0][1], int((ends == GAVE_UP).sum()))
+        return GameScores(scores, sides[0][1], int((ends == GAVE_UP).sum()))
 
-    def _played(
+    def _play(
         self, side: int, budget: Budget, runs: int, seed: int | None, alone: bool
     ) -> tuple[ScoredRun, Tally]:
         """Run one side `runs` times."""
@@ -208,16 +208,16 @@ def audit(
     """Play `runs` runs a side and compare what they show with the claim."""
     started = time.perf_counter()
     secure = secure or game.always_secure
-    played = game.scored(epsilon, delta, runs, None if secure else seed)
+    scored = game.scored(epsilon, delta, runs, None if secure else seed)
     return Audit(
         game=game.name,
         algorithm=game.algorithm,
         about=game.about,
         noise="OpenDP, secure" if secure else f"seeded NumPy ({seed})",
-        claimed=accountant.epsilon(played.claim, delta).epsilon,
+        claimed=accountant.epsilon(scored.claim, delta).epsilon,
         gaussian=game.gaussian,
-        finding=judge(played.scores, Claim.of(played.claim), delta, confidence),
-        gave_up=played.gave_up,
+        finding=judge(scored.scores, Claim.of(scored.claim), delta, confidence),
+        gave_up=scored.gave_up,
         seconds=time.perf_counter() - started,
     )
 

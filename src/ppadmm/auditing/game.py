@@ -59,9 +59,9 @@ class Position:
 
 
 PAIR = Position()
-LEAF = Position(agents=6, theirs=5)
+LEAF = Position(agents=6, theirs=5, weight=4.0)
 HUB = Position(agents=6, degree=5)
-"""The two places in a star of six agents."""
+"""The two places in a star of six agents; the leaf has most of all records."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,7 +179,15 @@ NEAR = MarginRecords(loss=HuberHinge(), records=((1.0,), (-1.0,)), start=(0.0,))
 STIFF = replace(NEAR, eta=1e3)
 """The same with a μ that lets a small budget be spent."""
 STAR = replace(NEAR, place=LEAF)
-"""The same at a leaf of a star, whose neighbour has five times its μ."""
+"""The same at a heavy leaf of a star, whose neighbour has more than five times its μ."""
+BENT = MarginRecords(
+    loss=Logistic(),
+    records=((1.0,), (0.0,)),
+    start=(0.0,),
+    eta=0.003,
+    place=Position(agents=40, weight=20.0),
+)
+"""A record where its loss bends most, and none: κ = 42, of which 19/20 come from the weight."""
 THREE = ClassRecords(loss=Multinomial(3), records=APART, start=(0.0, 0.0, -60.0, 0.0, 0.0, 0.0))
 """As `FAR`: both records are taken for class 1, so ∇f moves by almost 2√2/n."""
 REST = ClassRecords(loss=OneVsRest(HuberHinge(), 3), records=((1.0,), (-1.0,)), start=(0.0,) * 3)

@@ -13,8 +13,9 @@ from ppadmm.agent import Agent
 from ppadmm.algorithms.settings import Speaking
 from ppadmm.arrays import Array
 from ppadmm.auditing import attacks
-from ppadmm.auditing.audit import ALONE, AgentGame, Game, Played
+from ppadmm.auditing.audit import ALONE, EPSILON, AgentGame, Game, GameScores
 from ppadmm.auditing.game import (
+    BENT,
     EDGE,
     FAR,
     NEAR,
@@ -73,6 +74,11 @@ def _little_budget(epsilon: float, delta: float) -> Budget:
     return Budget(epsilon / 8.0, delta)
 
 
+def _large_budget(epsilon: float, delta: float) -> Budget:
+    """Return 4 at least: where κ is large no noise is enough for less."""
+    return Budget(max(epsilon, EPSILON), delta)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ScoreGame(Game):
     """The noisy score of a model on an agent's records, which `tune` chooses by.
@@ -86,7 +92,7 @@ class ScoreGame(Game):
     always_secure: bool = True
     most: int = 2 * ALONE
 
-    def scored(self, epsilon: float, delta: float, runs: int, seed: int | None) -> Played:
+    def scored(self, epsilon: float, delta: float, runs: int, seed: int | None) -> GameScores:
         """Score one model again and again on both sides."""
         data = load("synthetic")
         few = replace(data, X=data.X[:FEW], y=data.y[:FEW], table=None, train_records=FEW // 2)
@@ -94,7 +100,7 @@ class ScoreGame(Game):
         model, books = run(prepared).model, SearchLedger(gdp_ratio(epsilon, delta))
         most = min(runs, self.most)
         ours, theirs = (self._scores(prepared, model, books, side, most) for side in SIDES)
-        return Played({"score": (ours, theirs)}, Tally.of([score_charge(books.ratio)]))
+        return GameScores({"score": (ours, theirs)}, Tally.of([score_charge(books.ratio)]))
 
     def _scores(
         self, prepared: Prepared, model: Array, books: SearchLedger, side: int, runs: int
@@ -120,12 +126,22 @@ GAMES: tuple[Game, ...] = (
     ),
     AgentGame(
         name="pp, second noise",
-        about="a leaf of a star; minimisers revealed, solver at the edge of its certificate",
+        about="a heavy leaf; minimisers revealed, solver at the edge of its certificate",
         world=STAR,
         rounds=8,
         scores=attacks.second_noise,
         settings={"share": 0.9, "beta": 1e-6},
         solver=WorstSolver,
+    ),
+    AgentGame(
+        name="pp, heavy site",
+        about="one release of a site with half of all weight, where the record's loss bends",
+        world=BENT,
+        rounds=1,
+        scores=attacks.whole_run,
+        settings={"beta": 1e-6, "adjacency": "zero-out"},
+        budget=_large_budget,
+        times=3,
     ),
     AgentGame(
         name="pp, three classes",
@@ -253,8 +269,8 @@ GAMES: tuple[Game, ...] = (
     ),
     AgentGame(
         name="gradient",
-        about="all releases of a run",
-        world=NEAR,
+        about="all releases of a run, at a heavy leaf",
+        world=STAR,
         rounds=5,
         scores=attacks.gradients,
         opponent=Echo,

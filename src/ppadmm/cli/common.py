@@ -38,14 +38,21 @@ def numbers(name: str, text: str) -> tuple[float, ...]:
     return tuple(checks.positive(name, checks.parsed(name, word)) for word in text.split(","))
 
 
-def agents_or_column(agents: int | None, partition: str | None) -> None:
+def named(data: list[str] | None) -> tuple[str, ...] | None:
+    """Return the data that a user named, None if there are none."""
+    return tuple(data) if data else None
+
+
+def agents_or_sites(agents: int | None, partition: str | None, data: list[str] | None) -> None:
     """Refuse a number of agents where a column or the files say who they are."""
-    if agents is not None and ((partition or "").startswith("column:") or partition == "files"):
-        what = "files" if partition == "files" else "column"
-        raise InputError(
-            f"With --partition {partition} the number of agents follows from the {what}; leave "
-            "--agents out."
-        )
+    how = partition or ("files" if data and len(data) > 1 else "even")
+    if agents is None or not (how.startswith("column:") or how == "files"):
+        return
+    said = f"With --partition {partition}" if partition else f"With {len(data or ())} files"
+    raise InputError(
+        f"{said} the number of agents follows from the {'files' if how == 'files' else 'column'}; "
+        "leave --agents out."
+    )
 
 
 def booking_of(ledger: Path | None, dataset: str | None, resume: bool) -> "LedgerOptions | None":
@@ -101,6 +108,11 @@ def written(
             raise
         way = f"What was paid for is kept: {command} writes the results, at no further cost."
         raise InputError(f"{error} {way}") from error
+
+
+def hint(words: str) -> None:
+    """Tell a person what would help, before anything is spent."""
+    typer.echo(f"Hint: {words}", err=True)
 
 
 Report = Callable[[int, int], None]

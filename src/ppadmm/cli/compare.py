@@ -5,12 +5,12 @@ from typing import Annotated
 
 from ppadmm.cli import names, options
 from ppadmm.cli.app import app
-from ppadmm.cli.common import agents_or_column, interruptible, numbers, progress, show
+from ppadmm.cli.common import agents_or_sites, interruptible, named, numbers, progress, show
 
 
 @app.command(cls=names.NamingCommand)
 def compare(
-    data: options.Data = "synthetic",
+    data: options.Data = None,
     algorithms: Annotated[
         str, options.value("NAMES", "Comma-separated: {algorithms}, or all.")
     ] = "all",
@@ -19,9 +19,10 @@ def compare(
     splits: options.Splits = 5,
     delta: options.Delta = 1e-4,
     label: options.Label = None,
+    schema: options.Schema = None,
     data_dir: options.DataDir = None,
     agents: options.OpenAgents = None,
-    partition: options.Partition = "even",
+    partition: options.OpenPartition = None,
     graph: options.Graph = "erdos-renyi",
     loss: options.Loss = "logistic",
     multiclass: options.Multiclass = "auto",
@@ -47,15 +48,16 @@ def compare(
     from ppadmm.studies.compare import compare as run
     from ppadmm.studies.compare_text import comparison
 
-    agents_or_column(agents, partition)
+    agents_or_sites(agents, partition, data)
     runner = cells_runner(engine, jobs, ray_address)
     kept = f"finished cells are kept in {str(out)!r}" if out else "nothing was written"
     with interruptible(kept):
         grid = Grid.of(
-            data=data, algorithms=algorithms, epsilons=numbers("epsilons", epsilons), delta=delta,
-            seeds=seeds, splits=splits, agents=agents, partition=partition, graph=graph, loss=loss,
-            label=label, data_dir=data_dir, calibration=calibration, rounds=rounds, eta=eta,
-            beta=beta, multiclass=multiclass, weights=weights,
+            data=named(data), algorithms=algorithms, epsilons=numbers("epsilons", epsilons),
+            delta=delta, seeds=seeds, splits=splits, agents=agents, partition=partition,
+            graph=graph, loss=loss, label=label, schema=schema, data_dir=data_dir,
+            calibration=calibration, rounds=rounds, eta=eta, beta=beta, multiclass=multiclass,
+            weights=weights,
         )  # fmt: skip
         with progress(as_json, "cells") as report:
             rows = run(grid, report, out, jobs or 1, runner)

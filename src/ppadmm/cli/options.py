@@ -48,7 +48,17 @@ out = partial(_option, "--out")
 
 # Records and who holds them
 
-Data = Annotated[str, argument("[DATA]", "As for ppadmm train [synthetic].")]
+Data = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[DATA]...",
+        show_default=False,
+        autocompletion=names.completed("{data}"),
+        help="synthetic (made-up records, no file needed), adult, adult-onehot, us, brazil, a CSV "
+        "or Parquet file, or a folder of such files; each of several files or folders is an agent "
+        "[synthetic].",
+    ),
+]
 Label = Annotated[str | None, value("NAME", "The label column of a file.")]
 Schema = Annotated[
     str | None,
@@ -66,8 +76,8 @@ _partition = partial(
     "--partition",
     "HOW",
     "Who holds which record: even, column:NAME (an agent for each value of a column), files "
-    "(an agent for each file of a folder), or dirichlet:ALPHA (skewed labels, a simulation, "
-    "NOT private)",
+    "(an agent for each file, or folder of files), or dirichlet:ALPHA (skewed labels, a "
+    "simulation, NOT private)",
 )
 _graph = partial(
     _open,
@@ -78,8 +88,7 @@ _graph = partial(
 )
 Agents = Annotated[int, _agents()]
 OpenAgents = Annotated[int | None, _agents("5")]
-Partition = Annotated[str, _partition()]
-OpenPartition = Annotated[str | None, _partition("even")]
+OpenPartition = Annotated[str | None, _partition("even; files, if several are named")]
 Graph = Annotated[str, _graph()]
 OpenGraph = Annotated[str | None, _graph("erdos-renyi")]
 

@@ -8,12 +8,14 @@ import typer
 from ppadmm.cli import names, options
 from ppadmm.cli.app import app
 from ppadmm.cli.common import (
-    agents_or_column,
+    agents_or_sites,
     booking_of,
     counts,
+    hint,
     interruptible,
     is_saved,
     kept_by,
+    named,
     numbers,
     progress,
     show,
@@ -26,16 +28,7 @@ if TYPE_CHECKING:
 
 @app.command(cls=names.NamingCommand)
 def train(
-    data: Annotated[
-        str,
-        typer.Argument(
-            metavar="DATA",
-            show_default=False,
-            autocompletion=names.completed("{data}"),
-            help="synthetic (made-up records, no file needed), adult, adult-onehot, us, brazil, "
-            "a CSV or Parquet file, or a folder of Parquet files, which is streamed [synthetic].",
-        ),
-    ] = "synthetic",
+    data: options.Data = None,
     label: options.Label = None,
     schema: options.Schema = None,
     data_dir: options.DataDir = None,
@@ -45,7 +38,7 @@ def train(
         str | None,
         options.value(
             "SIZE",
-            "Stream a Parquet file and hold at most so much of it at a time; for a folder [512MB].",
+            "Stream Parquet files and hold at most so much at a time; of a folder [512MB].",
         ),
     ] = None,
     graph: options.OpenGraph = None,
@@ -144,6 +137,8 @@ def train(
     The results and a report to read in a browser are saved in a new folder under runs, or in
     that of --out. With --json nothing is saved unless --out is given; with --no-save, never.
 
+    Several files are several agents: ppadmm train north.csv south.csv --schema patients.toml
+
     Example: ppadmm train patients.csv --schema patients.toml --epsilon 2 --out runs/first
     """
     from ppadmm.checks import byte_size
@@ -155,16 +150,16 @@ def train(
     from ppadmm.runs.text import summary
 
     given = {
-        "data": data, "label": label, "schema": schema, "data_dir": data_dir, "agents": agents,
-        "partition": partition, "graph": graph, "algorithm": algorithm, "loss": loss,
-        "epsilon": epsilon, "delta": delta, "rounds": rounds, "eta": eta,
+        "data": named(data), "label": label, "schema": schema, "data_dir": data_dir,
+        "agents": agents, "partition": partition, "graph": graph, "algorithm": algorithm,
+        "loss": loss, "epsilon": epsilon, "delta": delta, "rounds": rounds, "eta": eta,
         "regularisation": regularisation, "beta": beta, "calibration": calibration,
         "adjacency": adjacency, "solver": solver, "seed": seed,
         "multiclass": multiclass, "weights": weights,
     }  # fmt: skip
     tested = {"releases": releases, "statistic": statistic, "test": test, "share": test_share,
               "level": level}  # fmt: skip
-    agents_or_column(agents, partition)
+    agents_or_sites(agents, partition, data)
     booking = booking_of(ledger, dataset, resume)
     with interruptible(kept_by(booking)):
         each = {
@@ -180,7 +175,8 @@ def train(
         if track is not None:
             track.ready()
         with progress(hidden=as_json) as report:
-            result = run(spec, report, booking=booking, engine=placed)
+            advise = None if as_json else hint
+            result = run(spec, report, booking=booking, engine=placed, advise=advise)
         again = None if booking is None else "the same command with --resume"
         folder, unfinished = written(lambda: write_run(result, out) if save else None, again)
     show(result.to_dict() if as_json else summary(result))

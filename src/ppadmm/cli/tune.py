@@ -8,10 +8,12 @@ import typer
 from ppadmm.cli import names, options
 from ppadmm.cli.app import app
 from ppadmm.cli.common import (
+    agents_or_sites,
     booking_of,
     interruptible,
     is_saved,
     kept_by,
+    named,
     numbers,
     progress,
     show,
@@ -21,7 +23,7 @@ from ppadmm.cli.common import (
 
 @app.command(cls=names.NamingCommand)
 def tune(
-    data: options.Data = "synthetic",
+    data: options.Data = None,
     etas: Annotated[str | None, options.value("η,η,…", "Penalties to choose from.")] = None,
     regularisations: Annotated[
         str | None, options.value("λ,λ,…", "Regularisers to choose from.")
@@ -40,7 +42,8 @@ def tune(
     label: options.Label = None,
     schema: options.Schema = None,
     data_dir: options.DataDir = None,
-    agents: options.Agents = 5,
+    agents: options.OpenAgents = None,
+    partition: options.OpenPartition = None,
     graph: options.Graph = "erdos-renyi",
     rounds: options.Rounds = None,
     seed: options.Seed = None,
@@ -76,11 +79,13 @@ def tune(
     from ppadmm.studies.tune import write_tuned
     from ppadmm.studies.tune_text import tune_text
 
+    agents_or_sites(agents, partition, data)
     booking = booking_of(ledger, dataset, resume)
     with interruptible(kept_by(booking)):
         spec = RunSpec.of(
-            data=data, algorithm=algorithm, epsilon=epsilon, delta=delta, label=label,
-            schema=schema, data_dir=data_dir, agents=agents, graph=graph, rounds=rounds, seed=seed,
+            data=named(data), algorithm=algorithm, epsilon=epsilon, delta=delta, label=label,
+            schema=schema, data_dir=data_dir, agents=agents, partition=partition, graph=graph,
+            rounds=rounds, seed=seed,
         )  # fmt: skip
         save = is_saved(out, no_save, as_json)
         if save:

@@ -5,7 +5,7 @@
 Everything after a `Shard` may trust that ‖x‖ ≤ 1 and that y is one of the classes.
 """
 
-from ppadmm.data.dataset import Dataset
+from ppadmm.data.dataset import DataFile, Dataset
 from ppadmm.data.encode import normalise_rows
 from ppadmm.data.infer import infer_schema
 from ppadmm.data.partition import (
@@ -13,6 +13,7 @@ from ppadmm.data.partition import (
     Partition,
     assign,
     by_column,
+    deal,
     dirichlet,
     even,
     shards,
@@ -21,6 +22,7 @@ from ppadmm.data.partition import (
 )
 from ppadmm.data.schema import Categorical, Classes, Label, Numeric, Schema, Target
 from ppadmm.data.shard import Matrix, Shard, Vector
+from ppadmm.data.sites import SiteFiles, find_sites
 from ppadmm.data.stream.blocks import ShardStream, joined
 from ppadmm.data.stream.streamed import MEMORY, StreamAssignment, StreamedData, open_stream
 from ppadmm.data.suggest import suggest_schema
@@ -31,6 +33,7 @@ __all__ = [
     "Assignment",
     "Categorical",
     "Classes",
+    "DataFile",
     "Dataset",
     "Label",
     "Matrix",
@@ -39,6 +42,7 @@ __all__ = [
     "Schema",
     "Shard",
     "ShardStream",
+    "SiteFiles",
     "StreamAssignment",
     "StreamedData",
     "Target",
@@ -46,8 +50,10 @@ __all__ = [
     "as_table",
     "assign",
     "by_column",
+    "deal",
     "dirichlet",
     "even",
+    "find_sites",
     "infer_schema",
     "joined",
     "normalise_rows",

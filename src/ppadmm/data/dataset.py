@@ -12,6 +12,15 @@ from ppadmm.records import HoldsRecords
 
 
 @dataclass(frozen=True)
+class DataFile(HoldsRecords):
+    """One file as it was read, and the site whose it is."""
+
+    site: str
+    table: Any
+    origin: FileIdentity
+
+
+@dataclass(frozen=True)
 class Dataset(HoldsRecords):
     """Encoded records and how they came to be. It prints its shapes and refuses to be pickled.
 
@@ -28,9 +37,9 @@ class Dataset(HoldsRecords):
     train_records : int
         How many of the n are for training; the rest is for testing.
     table : Arrow table, optional
-        The records before encoding.
-    origin : FileIdentity, optional
-        Which file they were read from.
+        The records before encoding, if they came as one table.
+    files : tuple of DataFile
+        The files that they were read from, in the order of the records.
     """
 
     name: str
@@ -39,7 +48,7 @@ class Dataset(HoldsRecords):
     schema: Schema
     train_records: int
     table: Any = None
-    origin: FileIdentity | None = None
+    files: tuple[DataFile, ...] = ()
 
     def __post_init__(self) -> None:
         if self.n < 2:
@@ -50,6 +59,11 @@ class Dataset(HoldsRecords):
                 f"Expected more than {self.train_records:,} records in {self.name!r}, so that "
                 f"some are left for testing, got {self.n:,}."
             )
+
+    @property
+    def tables(self) -> tuple[Any, ...]:
+        """The records before encoding, in their order; none if they came encoded."""
+        return tuple(f.table for f in self.files) if self.table is None else (self.table,)
 
     @property
     def n(self) -> int:

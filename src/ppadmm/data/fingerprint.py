@@ -76,11 +76,12 @@ def fingerprint(data: Dataset | StreamedData) -> Fingerprint:
     """Return what the records are known by as they came; of records that came encoded, the rows."""
     if isinstance(data, StreamedData):
         return table_fingerprint(_streamed(data), ROOM)
-    if data.table is None:
+    if not data.tables:
         return matrix_fingerprint(data.X, data.y.tolist())
-    if data.origin is not None and is_csv(data.origin.path):
-        data.origin.require_same()
-    return table_fingerprint([data.table])
+    for file in data.files:
+        if is_csv(file.origin.path):
+            file.origin.require_same()
+    return table_fingerprint(data.tables)
 
 
 def table_fingerprint(pieces: Iterable[Any], room: int = 2**62) -> Fingerprint:

@@ -1,7 +1,8 @@
 """Who holds which record: train and test, then one part per agent."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,14 @@ from ppadmm.data.columns import column, distinct_texts, parses
 from ppadmm.data.dataset import Dataset
 from ppadmm.data.encode import category_codes
 from ppadmm.data.shard import Matrix, Shard, Vector
+from ppadmm.data.tables import placed
 from ppadmm.errors import DataError, InputError
 from ppadmm.records import HoldsRecords
 
 Indices = NDArray[np.int64]
 
 # One stream each: a split and a partition share a seed, not their draws.
-_SPLIT, _EVEN, _DIRICHLET = 0, 1, 2
+_SPLIT, _EVEN, _DIRICHLET, _SITE = 0, 1, 2, 4
 MOST_AGENTS = 1000
 
 
@@ -27,9 +29,9 @@ class Partition:
     """How one table is dealt to agents, spelt even, column:NAME, files or dirichlet:ALPHA.
 
     even: at random, in parts of the same size. column: a record goes to the agent that its column
-    NAME names. files: each file of a folder, or folder in it, is an agent. dirichlet: each class is
-    dealt in shares ~ Dirichlet(ALPHA, …, ALPHA) over the agents, so that the smaller ALPHA the more
-    the agents' labels differ.
+    NAME names. files: each file, or folder of files, is an agent. dirichlet: each class is dealt in
+    shares ~ Dirichlet(ALPHA, …, ALPHA) over the agents, so that the smaller ALPHA the more the
+    agents' labels differ.
     """
 
     kind: str = "even"
@@ -62,13 +64,15 @@ class Assignment(HoldsRecords):
     """What each agent got: `parts[i]` are the records of agent `names[i]`.
 
     `not_private_because` says why who holds what would reveal something about the records.
-    `caveat` says what the guarantee does not cover all the same.
+    `caveat` says what the guarantee does not cover all the same. `alike[i]` are the places among
+    the held-out records of those like agent i's own; None where all agents' are alike.
     """
 
     names: tuple[str, ...]
     parts: list[Indices]
     not_private_because: str | None = None
     caveat: str | None = None
+    alike: tuple[Indices, ...] | None = None
 
 
 def split(dataset: Dataset, seed: int) -> tuple[Indices, Indices]:
@@ -82,6 +86,69 @@ def split_rows(n: int, train_records: int, seed: int) -> tuple[Indices, Indices]
     return order[:train_records], order[train_records:]
 
 
+def split_site(n: int, test: int, seed: int, site: int) -> tuple[Indices, Indices]:
+    """Return which of a site's records 0…n−1 are for training, and which `test` of them are not.
+
+    The draw follows from the seed, the site's place and its size alone.
+    """
+    order = _generator(seed, _SITE, site).permutation(n)
+    return np.sort(order[: n - test]), np.sort(order[n - test :])
+
+
+def held_out_by_site(sizes: Sequence[int], test: int) -> list[int]:
+    """Return how many records each site holds out, `test` in all, in proportion to its size.
+
+    Remainders go to the sites where they are largest. A site keeps at least one record to train on,
+    so fewer than `test` are held out where all sites are very small. Sizes alone decide.
+    """
+    n, most = sum(sizes), [max(size - 1, 0) for size in sizes]
+    test = min(test, sum(most))
+    if test < 1:
+        raise DataError(
+            f"Expected a site with 2 records or more, so that one can be held out for testing, got "
+            f"{n} in all over {sum(map(bool, sizes))} sites."
+        )
+    shares = [test * size // n for size in sizes]
+    by_remainder = sorted(range(len(sizes)), key=lambda k: -(test * sizes[k] % n))
+    while left := test - sum(shares):
+        for k in [k for k in by_remainder if shares[k] < most[k]][:left]:
+            shares[k] += 1
+    return shares
+
+
+def deal(
+    data: Dataset,
+    partition: Partition,
+    agents: int,
+    seed: int,
+    sizes: Sequence[int] | None = None,
+) -> tuple[Assignment, Indices]:
+    """Return who holds which training records, as rows of `data`, and the rows that are held out.
+
+    Where records have holders of their own, a column's or files, every site holds out its share;
+    otherwise the test set is drawn from all records first.
+    """
+    if not partition.names_agents:
+        train, test = split(data, seed)
+        dealt = assign(data, train, partition, agents, seed, sizes)
+        parts = [train[part] for part in dealt.parts]
+        skewed = partition.alpha is not None
+        alike = _skewed_alike(data.y, parts, test) if skewed else None
+        return replace(dealt, parts=parts, alike=alike), test
+    whole = assign(data, np.arange(data.n), partition, agents, seed)
+    counts = [len(part) for part in whole.parts]
+    shares = held_out_by_site(counts, data.n - data.train_records)
+    pairs = [
+        split_site(size, out, seed, site)
+        for site, (size, out) in enumerate(zip(counts, shares, strict=True))
+    ]
+    both = list(zip(whole.parts, pairs, strict=True))
+    kept = [rows[train] for rows, (train, _) in both]
+    alike = tuple(np.split(np.arange(sum(shares)), np.cumsum(shares)[:-1]))
+    out = np.concatenate([rows[out] for rows, (_, out) in both])
+    return replace(whole, parts=kept, alike=alike), out
+
+
 def assign(
     data: Dataset,
     rows: Indices,
@@ -92,15 +159,13 @@ def assign(
 ) -> Assignment:
     """Deal the records `rows` of `data` to agents; the parts index into `rows`.
 
-    With a column their number follows from it; with `sizes` an even partition gives agent i
-    `sizes[i]` records.
+    With a column or files their number follows from them; with `sizes` an even partition gives
+    agent i `sizes[i]` records.
     """
     if partition.column is not None:
         return _deal_by_column(data, rows, partition.column)
     if partition.kind == "files":
-        raise InputError(
-            f"The partition 'files' is for a folder of Parquet files, got {data.name!r}."
-        )
+        return _deal_by_files(data, rows)
     names = tuple(f"agent {i}" for i in range(agents))
     if partition.alpha is not None:
         parts = dirichlet(data.y[rows], agents, partition.alpha, seed)
@@ -115,6 +180,18 @@ _BY_LABEL = (
     "the records were dealt to the agents by their labels (dirichlet:{:g}), a simulation of skew: "
     "who holds what depends on the labels"
 )
+
+
+def _skewed_alike(y: Vector, parts: Sequence[Indices], test: Indices) -> tuple[Indices, ...]:
+    """Deal held-out records of each class in the shares in which training records were dealt."""
+    found: list[list[Indices]] = [[] for _ in parts]
+    for label in np.unique(y):
+        counts = np.array([(y[own] == label).sum() for own in parts])
+        members = np.flatnonzero(y[test] == label)
+        cuts = np.cumsum(counts)[:-1] / max(counts.sum(), 1) * len(members)
+        for part, more in zip(found, np.split(members, np.round(cuts).astype(int)), strict=True):
+            part.append(more)
+    return tuple(np.concatenate(part) for part in found)
 
 
 def even(n: int, agents: int, rng_seed: int) -> list[Indices]:
@@ -155,7 +232,7 @@ def by_column(
     Rows stay in the order of the table; a value outside the list, or a missing one, is refused.
     """
     codes = by_column_codes(table, name, values, missing)
-    return [np.flatnonzero(codes == k) for k in range(len(values))]
+    return _parts(codes, len(values))
 
 
 def by_column_codes(
@@ -195,17 +272,55 @@ def shards(X: Matrix, y: Vector, parts: Iterable[Indices], classes: int = 2) -> 
 
 
 def _deal_by_column(data: Dataset, rows: Indices, name: str) -> Assignment:
-    if data.table is None:
+    schema, tables = data.schema, data.tables
+    if not tables:
         raise DataError(
             f"{data.name!r} holds encoded records only and no column {name!r} to deal them by; "
             "give the data set its table."
         )
-    schema = data.schema
     public = schema.public_values(name)
-    values = public or agents_in_order(name, seen_values(data.table, name, schema.missing))
-    whose = by_column_codes(data.table, name, values, schema.missing)[rows]
-    parts = [np.flatnonzero(whose == agent) for agent in range(len(values))]
+    values = public or agents_in_order(
+        name, sorted({v for table in tables for v in seen_values(table, name, schema.missing)})
+    )
+    codes = [_codes_in(data, k, name, values) for k in range(len(tables))]
+    parts = _parts(np.concatenate(codes)[rows], len(values))
     return named_by_column(name, values, parts, public is not None)
+
+
+def _codes_in(data: Dataset, k: int, name: str, values: tuple[str, ...]) -> Indices:
+    """Return who holds the records of table k; where there are several, an error names the file."""
+    several = len(data.tables) > 1
+    with placed(data.files[k].origin.path) if several else nullcontext():
+        return by_column_codes(data.tables[k], name, values, data.schema.missing)
+
+
+def _deal_by_files(data: Dataset, rows: Indices) -> Assignment:
+    if not data.files:
+        raise InputError(
+            "The partition 'files' is for CSV or Parquet files, each of them an agent, got "
+            f"{data.name!r}; choose another partition or give the files."
+        )
+    names = tuple(dict.fromkeys(file.site for file in data.files))
+    codes = [np.full(file.table.num_rows, names.index(file.site)) for file in data.files]
+    return named_by_files(names, _parts(np.concatenate(codes)[rows], len(names)))
+
+
+def _parts(codes: Indices, agents: int) -> list[Indices]:
+    return [np.flatnonzero(codes == agent) for agent in range(agents)]
+
+
+def named_by_files(names: tuple[str, ...], parts: list[Indices]) -> Assignment:
+    """Say what it means that files name the agents."""
+    if len(names) > MOST_AGENTS:
+        raise DataError(
+            f"Expected at most {MOST_AGENTS:,} files or folders, an agent each, got {len(names):,}."
+        )
+    return Assignment(
+        names,
+        parts,
+        caveat="Which agent holds a record follows from the file that it is in: that, and how many "
+        "records each agent has, count as public and are not protected.",
+    )
 
 
 def named_by_column(
@@ -259,6 +374,6 @@ def _none_empty(parts: list[Indices]) -> list[Indices]:
     return parts
 
 
-def _generator(seed: int, stream: int) -> np.random.Generator:
+def _generator(seed: int, *stream: int) -> np.random.Generator:
     seed = checks.count("seed", seed, at_least=0)
-    return np.random.Generator(np.random.PCG64([seed, stream]))
+    return np.random.Generator(np.random.PCG64([seed, *stream]))

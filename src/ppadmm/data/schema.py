@@ -336,7 +336,7 @@ class Schema:
             content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise DataError(f"There is no {file}.") from None
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        except (OSError, TypeError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise DataError(f"Cannot read the {file}: {error}.") from None
         way = f"write format = {FORMAT} in its first line, or draft it anew with ppadmm schema"
         require_format(f"The {file}", content.get("format"), FORMAT, way, DataError)

@@ -49,8 +49,8 @@ class FileIdentity:
             )
 
 
-def read_table(path: str | Path, *, missing: Iterable[str] = ("", "?")) -> Any:
-    """Read a .csv, .csv.gz, .parquet or .pq file as a `pyarrow.Table` with ≥ 1 record.
+def read_table(path: str | Path, *, missing: Iterable[str] = ("", "?"), least: int = 1) -> Any:
+    """Read a .csv, .csv.gz, .parquet or .pq file as a `pyarrow.Table` with ≥ `least` records.
 
     In CSV every cell is a text, and null where it equals a marker in `missing`: what is a number is
     for a schema to say. Parquet has types of its own.
@@ -60,7 +60,7 @@ def read_table(path: str | Path, *, missing: Iterable[str] = ("", "?")) -> Any:
         raise DataError(f"Cannot tell the format of {str(path)!r}; use {', '.join(SUFFIXES)}.")
     _check_file(path)
     table = read_csv(path, missing) if is_csv(path) else _read_parquet(path)
-    if table.num_rows == 0:
+    if table.num_rows < least:
         raise DataError(f"The file {str(path)!r} holds no records.")
     return table
 
@@ -177,6 +177,27 @@ def reading_parquet(path: Path) -> Iterator[None]:
     except (pa.ArrowException, OSError) as error:
         reason = str(error).strip().splitlines()[0].rstrip(".")
         raise DataError(f"Cannot read {str(path)!r} as parquet: {reason}.") from None
+
+
+@contextmanager
+def placed(path: Path, start: int = 0, columns: Iterable[str] = ()) -> Iterator[None]:
+    """Say in an error which file it is about, and count its row from the start of the file."""
+    try:
+        yield
+    except DataError as error:
+        text = _counted_from(str(error), start, columns)
+        raise DataError(f"File {str(path)!r}: {text}") from None
+
+
+def _counted_from(text: str, start: int, columns: Iterable[str]) -> str:
+    """Add `start` to the number in "Column 'x', row 7: …"; a column may have any name."""
+    for name in columns:
+        for kind in ("Column", "Label"):
+            head = f"{kind} {name!r}, row "
+            if text.startswith(head):
+                row = text[len(head) :].split(":")[0].split(" ")[0]
+                return f"{head}{int(row) + start}{text[len(head) + len(row) :]}"
+    return text
 
 
 def is_csv(path: Path) -> bool:

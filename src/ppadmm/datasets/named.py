@@ -1,15 +1,21 @@
 """Data sets by name or by path, encoded and ready to split."""
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ppadmm.data.dataset import Dataset
+import numpy as np
+import pyarrow as pa
+
+from ppadmm.data.coded import Coded
+from ppadmm.data.dataset import DataFile, Dataset
 from ppadmm.data.infer import infer_schema
 from ppadmm.data.schema import Schema
-from ppadmm.data.tables import SUFFIXES, FileIdentity, as_table, is_csv, read_table
+from ppadmm.data.shard import Vector, stack_rows
+from ppadmm.data.sites import Given, SiteFiles, called, find_sites, spelt
+from ppadmm.data.tables import SUFFIXES, FileIdentity, as_table, is_csv, placed, read_table
 from ppadmm.datasets import adult, brazil, synthetic, us
 from ppadmm.errors import DataError, InputError
 
@@ -115,12 +121,13 @@ def load(
     drop: Collection[str] = (),
     holder: str | None = None,
 ) -> Dataset:
-    """Load a data set by name (see `NAMES`), a CSV or Parquet file by path, or a data frame.
+    """Load a data set by name (see `NAMES`), CSV or Parquet files by path, or a data frame.
 
     Parameters
     ----------
-    data : str, Path or frame
-        A name, a path, a pandas or polars frame, an Arrow table or a dict of columns.
+    data : str, Path, list of them, or frame
+        A name, the path of a file or a folder, several paths, a pandas or polars frame, an Arrow
+        table or a dict of columns. Each of several files is a site (`ppadmm.data.find_sites`).
     label : str, optional
         The column to predict, for a file or frame without a schema.
     data_dir : str or Path, optional
@@ -148,14 +155,14 @@ def load(
     >>> load("synthetic")
     <Dataset: X (48842, 41), y (48842,), table (48842, 13)>
     """
-    schema = Schema.from_toml(schema) if isinstance(schema, str | Path) else schema
-    if str(data) in SOURCES and isinstance(data, str | Path):
+    schema = schema if isinstance(schema, Schema | None) else Schema.from_toml(schema)
+    if isinstance(data, str | Path) and str(data) in SOURCES:
         if label is not None or drop:
             raise InputError(f"{data!r} has a label and columns; give those to files only.")
         return _load_named(str(data), data_dir, schema)
     drop = {*drop, holder} if holder is not None else drop
-    if isinstance(data, str | Path):
-        return _load_file(Path(data), label, schema, drop)
+    if isinstance(data, str | Path | list | tuple):
+        return _load_files(data, label, schema, drop)
     _require_label("the data frame", label, schema)
     table = as_table(data)
     if table.num_rows == 0:
@@ -180,27 +187,86 @@ def _find(source: DataSource, data_dir: str | Path | None) -> Any:
     return table
 
 
-def _load_file(
-    path: Path, label: str | None, schema: Schema | None, drop: Collection[str]
+def _load_files(
+    given: Given, label: str | None, schema: Schema | None, drop: Collection[str]
 ) -> Dataset:
-    if not path.name.lower().endswith(SUFFIXES) and not path.exists():
-        raise DataError(
-            f"Unknown data set {str(path)!r}; choose one of {', '.join(NAMES)}, "
-            f"or give the path of a {', '.join(SUFFIXES)} file."
-        )
-    _require_label(repr(str(path)), label, schema)
-    stamp = FileIdentity.of(path) if path.exists() else None
-    # As the cells are: which of them are missing is for the schema to say, cell by cell.
-    table = read_table(path, missing=())
+    """Read every file by itself and encode it by the one schema."""
+    named = spelt(given)
+    for path in [Path(named)] if isinstance(named, str) else map(Path, named):
+        if not path.exists() and not path.name.lower().endswith(SUFFIXES):
+            raise DataError(
+                f"Unknown data set {str(path)!r}; choose one of {', '.join(NAMES)}, "
+                f"or give the path of a {', '.join(SUFFIXES)} file."
+                if isinstance(named, str)
+                else f"There is no file or folder {str(path)!r}; several sites are files or "
+                "folders, not data sets that are known by name."
+            )
+    name = called(given)
+    _require_label(repr(named if isinstance(named, str) else name), label, schema)
+    files = _read_files(find_sites(given))
     if schema is None:
-        schema = infer_schema(table, str(label), drop=drop, infer=is_csv(path))
-    return replace(_encoded(path.name, table, schema), origin=stamp)
+        schema = infer_schema(_one_table(files), str(label), drop=drop, infer=_are_csv(files))
+    if len(files) == 1:
+        return replace(_encoded(name, files[0].table, schema), files=files)
+    parts = [_encoded_file(file, schema) for file in files]
+    X, y = stack_rows([X for X, _ in parts]), np.concatenate([y for _, y in parts])
+    return Dataset(name, X, y, schema, _for_training(len(y)), files=files)
+
+
+def _read_files(sites: Sequence[SiteFiles]) -> tuple[DataFile, ...]:
+    """Read the files as their cells are; which of them are missing is for the schema to say.
+
+    One of several may have no records: its site only listens.
+    """
+    least = 1 if sum(len(site.paths) for site in sites) == 1 else 0
+
+    def read(site: str, path: Path) -> DataFile:
+        stamp = FileIdentity.of(path)
+        return DataFile(site, read_table(path, missing=(), least=least), stamp)
+
+    return tuple(read(site.name, path) for site in sites for path in site.paths)
+
+
+def _encoded_file(file: DataFile, schema: Schema) -> tuple[Coded, Vector]:
+    with placed(file.origin.path):
+        return schema.encode_coded(file.table), schema.encode_label(file.table)
+
+
+def _one_table(files: Sequence[DataFile]) -> Any:
+    """Return all records as one table, to draft a schema from; all files need the same columns."""
+    first = files[0]
+    for file in files[1:]:
+        apart = set(first.table.column_names) ^ set(file.table.column_names)
+        if apart:
+            raise DataError(
+                f"The files {str(first.origin.path)!r} and {str(file.origin.path)!r} have "
+                f"different columns (only one has {min(apart)!r}); give a schema, which says "
+                "which of them to use."
+            )
+    if len(files) == 1:
+        return first.table
+    try:
+        tables = [file.table.select(first.table.column_names) for file in files]
+        return pa.concat_tables(tables, promote_options="permissive")
+    except (pa.ArrowException, KeyError):
+        raise DataError(
+            "The files have columns of one name and different types; give a schema, which says "
+            "what they are."
+        ) from None
+
+
+def _are_csv(files: Sequence[DataFile]) -> bool:
+    return is_csv(files[0].origin.path)
 
 
 def _encoded(name: str, table: Any, schema: Schema, train_records: int | None = None) -> Dataset:
     """Encode a table; four fifths are for training where nothing else is said."""
     X, y = schema.encode_coded(table), schema.encode_label(table)
-    return Dataset(name, X, y, schema, train_records or max(1, len(y) * 4 // 5), table)
+    return Dataset(name, X, y, schema, train_records or _for_training(len(y)), table)
+
+
+def _for_training(n: int) -> int:
+    return max(1, n * 4 // 5)
 
 
 def _require_label(what: str, label: str | None, schema: Schema | None) -> None:

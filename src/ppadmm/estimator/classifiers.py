@@ -23,7 +23,7 @@ from sklearn.utils.validation import (
 from ppadmm.accounting import Budget, accountant
 from ppadmm.accounting.interop import to_dp_event, without_sampler
 from ppadmm.accounting.protection import Protection
-from ppadmm.algorithms import ALGORITHMS, recipe_named
+from ppadmm.algorithms import ALGORITHMS, name_alone
 from ppadmm.arrays import Array
 from ppadmm.data import Schema
 from ppadmm.data.fingerprint import Fingerprint
@@ -34,7 +34,7 @@ from ppadmm.estimator.reuse_guard import REGISTER, Earlier, Fit, not_private_bec
 from ppadmm.estimator.splitting import deal, federation_of, no_cell_quoted, refuse_missing
 from ppadmm.problem.graphs import ALONE
 from ppadmm.runs.facts import facts_of
-from ppadmm.runs.hints import hints
+from ppadmm.runs.hints import loud_sites
 from ppadmm.runs.ledger_session import LedgerOptions, open_session
 from ppadmm.runs.run import EngineOutput, Prepared, execute
 from ppadmm.runs.specification import RunSpec
@@ -105,7 +105,7 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         prepared = Prepared.of(spec, federation_of(spec, rows, codes, schema, dealt))
         why = not_private_because(self._is_secret)
         self._warn(schema.confirmed, why)
-        for hint in hints(spec, prepared.federation.setup):
+        for hint in loud_sites(spec, prepared.federation.setup):
             warnings.warn(hint, UserWarning, stacklevel=2)
         seen = X if isinstance(encoder, Box) else rows
         records = (seen, partial(encoder.fingerprint, X, labels))
@@ -213,20 +213,11 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return found, Schema(found.columns(names), label, missing=(), confirmed=confirmed)
 
     def _spec(self, agents: int) -> RunSpec:
-        algorithm = self.algorithm
-        if agents == 1:
-            alone = recipe_named(algorithm).alone
-            if alone is None:
-                raise InputError(
-                    f"The algorithm {algorithm!r} needs two agents or more, got 1; use 'pp', which "
-                    "is centralised objective perturbation for one."
-                )
-            algorithm = alone
         return RunSpec(
             data="records",
             agents=agents,
             graph=ALONE if agents == 1 else self.graph,
-            algorithm=algorithm,
+            algorithm=name_alone(self.algorithm) if agents == 1 else self.algorithm,
             loss=self._loss,
             epsilon=self.epsilon,
             delta=self.delta,

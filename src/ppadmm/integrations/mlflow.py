@@ -15,7 +15,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -79,7 +78,7 @@ def uncovered(result: Result) -> dict[str, float]:
 def _params(result: Result) -> dict[str, object]:
     spec, settings, setup = result.spec, result.settings, result.setup
     return {
-        "data": Path(spec.data).name,
+        "data": spec.data_name,
         "algorithm": spec.algorithm,
         "loss": setup.loss.name,
         "agents": spec.agents,
@@ -158,7 +157,7 @@ class MLflowCallback:
         more = uncovered(result) if self.uncovered else {}
         active = mlflow.active_run() if self.tracking_uri is None else None
         client = mlflow.MlflowClient(tracking_uri=self.tracking_uri)
-        name = f"{result.spec.algorithm} on {Path(result.spec.data).name}"
+        name = f"{result.spec.algorithm} on {result.spec.data_name}"
         run = active or client.create_run(self._experiment(client), run_name=name)
         _write(mlflow, client, run.info.run_id, record, more)
         if active is None:

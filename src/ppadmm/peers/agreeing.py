@@ -97,6 +97,11 @@ def _in_order(cards: Sequence[Card]) -> list[Card]:
     """Return the cards by number; all must be there and speak of the same schema."""
     if not cards:
         raise InputError("Expected a card of every site, got none; `ppadmm peer card` makes one.")
+    if len(cards) == 1:
+        raise InputError(
+            "Expected the cards of two sites or more, got 1: a single site has nobody to exchange "
+            "with; it trains with `ppadmm train --agents 1`."
+        )
     order = sorted(cards, key=lambda each: each.agent)
     if [each.agent for each in order] != list(range(len(order))):
         raise InputError(

@@ -31,6 +31,8 @@ DOMAIN = b"ppadmm agreement 3\0"
 DRAFT_ANEW = "draft it anew with ppadmm peer agree"
 REQUIRED = ("rounds", "eta", "delta", "weights")
 """Entries of the method that no rule fills in any more."""
+MOST_RECORDS = 10**15
+"""Of a party. Whoever says more makes the weights of the others so small that numbers overflow."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Party:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
             raise InputError(f"Expected the name of a party, got {self.name!r}.")
-        checks.count(f"the records of {self.name}", self.records, at_least=0)
+        checks.count(f"the records of {self.name}", self.records, 0, MOST_RECORDS)
         object.__setattr__(self, "epsilon", checks.positive(f"ε of {self.name}", self.epsilon))
         if len(_bytes(self.name, self.key)) != 32:
             raise InputError(f"Expected a key of 32 bytes for {self.name}, got {self.key!r}.")
@@ -84,12 +86,13 @@ class Agreement(MethodSpec):
     def __post_init__(self) -> None:
         require_format("The agreement", self.format, FORMAT, DRAFT_ANEW)
         super().__post_init__()
-        if None in (self.rounds, self.eta, self.weights):
+        if None in (self.rounds, self.eta):
             raise InputError(
-                "The agreement leaves rounds, eta or weights open; take the file that ppadmm peer "
-                "agree wrote."
+                "The agreement leaves rounds or eta open; take the file that ppadmm peer agree "
+                "wrote."
             )
         object.__setattr__(self, "beta", self.beta or BETA)
+        object.__setattr__(self, "weights", self.weighting)
         object.__setattr__(self, "parties", tuple(self.parties))
         object.__setattr__(self, "edges", self.graph.edges)
         self._check_parties()

@@ -99,8 +99,8 @@ def _own(body: Plain, terms: Agreement, i: int) -> Pairs:
         "signer.name": (body["signer"]["name"], party.name),
         "peers": (body["peers"], others),
         "agents": (
-            [[agent["agent"], agent["name"], agent["records"]] for agent in agents],
-            [[i, party.name, party.records]],
+            [[agent[name] for name in ("agent", "name", "records", "weight")] for agent in agents],
+            [[i, party.name, party.records, terms.site_weights[i]]],
         ),
         "claimed": (claimed, [party.epsilon] * len(claimed)),
     }
@@ -115,6 +115,7 @@ def _common(statement: Plain, terms: Agreement) -> Pairs:
         "adjacency": (statement["adjacency"], terms.adjacency),
         "calibration": (statement["claim"]["calibration"], terms.calibration),
         **{f"run.{name}": (run[name], getattr(terms, name)) for name in names},
+        "run.weights": (run["weights"], terms.weighting),
         "run.parameters": (run["parameters"], terms.parameters),
         "run.edges": (run["edges"], [list(edge) for edge in terms.edges]),
     }

@@ -94,7 +94,7 @@ def decode(data: bytes) -> ControlMessage:
     if magic != MAGIC or kind != NOTE:
         _refuse("it is no note of ppadmm")
     if version != VERSION:
-        _refuse(f"it speaks version {version}, not {VERSION}")
+        _refuse(f"it speaks version {version}, not {VERSION}; use one version everywhere")
     if length != len(data) - HEAD.size - SIGNATURE:
         _refuse(f"it announces {length} bytes")
     try:

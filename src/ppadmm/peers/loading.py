@@ -31,10 +31,13 @@ class LoadedSite(HoldsRecords):
         What its `peer.toml` says.
     settings : SiteSettings
         What it brings to the run: its part, its keys, its books.
+    test : SiteRecords, optional
+        Records that are not trained on, to judge the model by.
     """
 
     peer: PeerFile
     settings: SiteSettings
+    test: SiteRecords | None = None
 
     @property
     def run(self) -> str:
@@ -86,7 +89,7 @@ def load_site(
         ledger=peer.folder / peer.ledger if seed is None and peer.ledger else None,
         dataset=peer.dataset or None,
         revocations=peer.watch_revocations(),
-    ))  # fmt: skip
+    ), load_test(peer))  # fmt: skip
 
 
 def load_records(peer: PeerFile) -> SiteRecords:
@@ -101,6 +104,18 @@ def load_records(peer: PeerFile) -> SiteRecords:
         )
     memory = None if peer.memory is None else checks.byte_size("memory", peer.memory)
     return read_records(peer.folder / peer.data if peer.data else None, place, memory)
+
+
+def load_test(peer: PeerFile) -> SiteRecords | None:
+    """Read the records that a site judges models by, if it has any."""
+    if not peer.test:
+        return None
+    place = peer.folder / peer.test
+    if place.is_dir():
+        raise InputError(
+            f"Expected test = … to be a file of records, got the folder {str(place)!r}."
+        )
+    return read_records(place, peer.folder / peer.schema)
 
 
 def load_participant(peer: PeerFile, terms: Agreement, seed: int | None = None) -> Participant:

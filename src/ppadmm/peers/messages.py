@@ -80,7 +80,7 @@ class Codec:
         if magic != MAGIC:
             _refuse("it is not a message of ppadmm")
         if version != VERSION:
-            _refuse(f"it speaks version {version}, not {VERSION}")
+            _refuse(f"it speaks version {version}, not {VERSION}; use one version everywhere")
         if found != kind:
             _refuse(f"its kind {found} is unknown")
         if run != self.run:

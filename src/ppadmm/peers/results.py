@@ -62,7 +62,8 @@ def write_site_run(result: SiteResult, folder: Path, state: Path, key: "Ed25519P
 
 def _write_results(result: SiteResult, draft: Path, state: Path) -> None:
     outcome = result.outcome
-    write_json(draft / "result.json", figures_of(result))
+    own = [] if result.own is None else [result.own.to_dict()]
+    write_json(draft / "result.json", {**figures_of(result), "sites": own})
     write_json(draft / "model.json", model_of(result))
     write_json(draft / "statement.json", result.disclosure)
     lines = [result.statement.text(), *booked_lines(result.disclosure["booked"])]

@@ -4,8 +4,8 @@ import logging
 import os
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from ppadmm.peers.peer import Peer
 from ppadmm.peers.pki.revocations import EVERY, Revocations
 from ppadmm.peers.results import live_page, view_json, write_site_run
 from ppadmm.peers.settings import PeerFile, longest_message
+from ppadmm.peers.site import site_benefit
 from ppadmm.peers.status import EventLog, JsonLines
 from ppadmm.peers.status_page import StatusPage
 from ppadmm.peers.taking_part import SiteResult, take_part
@@ -26,6 +27,8 @@ from ppadmm.peers.zenoh.configuration import router_configuration
 from ppadmm.peers.zenoh.log import ZenohLog
 from ppadmm.peers.zenoh.router import Router
 from ppadmm.peers.zenoh.session import show_zenoh_log
+from ppadmm.runs.benefit import SiteBenefit
+from ppadmm.runs.text import benefit_lines
 
 Tell = Callable[[str], None]
 """Takes a line for a person."""
@@ -95,7 +98,20 @@ def run_site(
         if how.refusals:
             stack.enter_context(ZenohLog())
         watch = PeerDisplay(stack, site, how)
-        return take_part(site.settings, transport, pace, EventLog(), watch)
+        result = take_part(site.settings, transport, pace, EventLog(), watch)
+    return replace(result, own=_judged(site, result))
+
+
+def _judged(site: LoadedSite, result: SiteResult) -> SiteBenefit | None:
+    """Judge the joint model, and one of the site's own, on its test records, if it has any.
+
+    The budget is spent by now: whatever goes wrong here must not take the results away.
+    """
+    if site.test is None or site.test.data is None or result.outcome.reason:
+        return None
+    with suppress(Exception):
+        return site_benefit(site.settings.party, site.test, result.outcome.model)
+    return None
 
 
 def write_results(site: LoadedSite, result: SiteResult, folder: Path | None = None) -> Path:
@@ -163,7 +179,8 @@ def result_text(result: SiteResult, folder: Path) -> str:
     head = f"{found['rounds']} of {result.part.agreement.rounds} rounds"
     ended = f"; ended before its time: {found['reason']}." if found["reason"] else "."
     places = f"\nResults:     {folder}\nCertificate: {found['certificate'] or 'none'}"
-    return "\n".join([head + ended, result.statement.text(), places])
+    own = benefit_lines([] if result.own is None else [result.own])
+    return "\n".join([head + ended, *own, result.statement.text(), places])
 
 
 @contextmanager

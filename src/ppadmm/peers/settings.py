@@ -37,6 +37,8 @@ agent = {agent}
 data = "data.csv"
 # Records larger than memory: a Parquet file with a cap, or a folder of Parquet files (cap 512MB).
 # memory = "512MB"
+# Records of this site that are NOT in that file, to judge the model by. Their figures stay here.
+# test = "test.csv"
 schema = "schema.toml"
 
 # The book of everything that was ever spent on these records, and their name in it:
@@ -111,6 +113,7 @@ class PeerFile:
     agent: int
     data: str = ""
     memory: str | None = None
+    test: str = ""
     schema: str = ""
     agreement: str = ""
     signature: str = "signature.json"
@@ -126,7 +129,7 @@ class PeerFile:
     def __post_init__(self) -> None:
         _text("name", self.name)
         checks.count("agent", self.agent, at_least=0)
-        for what in ("data", "schema", "agreement", "signature", "ledger", "dataset"):
+        for what in ("data", "test", "schema", "agreement", "signature", "ledger", "dataset"):
             if not isinstance(getattr(self, what), str):
                 raise InputError(f"Expected {what} to be a text, got {getattr(self, what)!r}.")
         if self.memory is not None and not isinstance(self.memory, str):

@@ -1,19 +1,20 @@
 """One site of a run over a network: its records, its agent, and what is public of the others."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
-from ppadmm.accounting import Charge, Tally
+from ppadmm.accounting import Budget, Charge, Tally
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Algorithm
 from ppadmm.algorithms.base import site_in
 from ppadmm.arrays import Array
 from ppadmm.data import Dataset, Schema, StreamedData, open_stream, shards
 from ppadmm.data.fingerprint import NO_RECORDS, Fingerprint, fingerprint
+from ppadmm.data.sites import is_streamed
 from ppadmm.datasets import load
 from ppadmm.errors import DataError, InputError
 from ppadmm.ledger import Ledger
@@ -22,6 +23,7 @@ from ppadmm.noise import SecureNoise, SeededNoise
 from ppadmm.peers.agreement import Agreement
 from ppadmm.problem import Loss, NoRecords, Risk, loss_for, risk_over
 from ppadmm.records import HoldsRecords
+from ppadmm.runs.benefit import SiteBenefit, alone_error, benefit
 from ppadmm.statements.facts import noise_source, reasons_against
 
 
@@ -54,16 +56,16 @@ class SiteRecords(HoldsRecords):
 
 
 def read_records(data: Path | None, schema: Path, memory: int | None = None) -> SiteRecords:
-    """Read a site's records with their public schema; with `memory`, or in a folder, stream them.
+    """Read a site's records with their public schema.
 
-    `memory` is the cap in bytes.
+    With `memory`, the cap in bytes, or Parquet in a folder, they are streamed.
     """
     public = Schema.from_toml(schema)
     if data is None:
         return SiteRecords(public, None)
     if not data.exists():
         raise DataError(f"There are no records at {str(data)!r}; give their file as data = …")
-    if memory is not None or data.is_dir():
+    if memory is not None or is_streamed(data):
         return SiteRecords(public, open_stream(str(data), public, memory))
     return SiteRecords(public, load(data, schema=public))
 
@@ -228,6 +230,21 @@ class Participant(HoldsRecords):
         return Agent(
             rule, self.number, near, [cast(Ledger, Replayed(ledger))], SeededNoise((seed,))
         )
+
+
+def site_benefit(party: Participant, test: SiteRecords, model: Array) -> SiteBenefit:
+    """Judge the joint model (d,), and a private one of the site alone, on its test records.
+
+    A local diagnostic: no ε covers it, and the model of its own is never released.
+    """
+    part, data = party.public, cast(Dataset, test.data)
+    held, terms = (data.X, data.y), part.agreement
+    noise = SecureNoise() if party.seed is None else SeededNoise((party.seed,))
+    own = terms.parties[party.number]
+    row = benefit(own.name, held, model, part.schema.classes)
+    budget = Budget(own.epsilon, terms.delta)
+    alone = alone_error(party.risk, terms, budget, noise, held) if part.records else None
+    return replace(row, records=part.records, alone=alone)
 
 
 def _tally(rule: Algorithm[Any]) -> Tally:

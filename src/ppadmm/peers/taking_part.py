@@ -27,6 +27,7 @@ from ppadmm.peers.status import EventLog
 from ppadmm.peers.store import PeerStore
 from ppadmm.peers.transport import Transport
 from ppadmm.records import HoldsRecords
+from ppadmm.runs.benefit import SiteBenefit
 from ppadmm.runs.ledger_session import LedgerSession
 from ppadmm.statements.claims import Statement
 from ppadmm.statements.facts import RunFacts, disclosure_of, statement_of
@@ -56,12 +57,16 @@ class SiteSettings(HoldsRecords):
 
 @dataclass(frozen=True)
 class SiteResult:
-    """A part that is finished, or goes on: its outcome, what each neighbour released, the facts."""
+    """A part that is finished, or goes on: its outcome, what each neighbour released, the facts.
+
+    `own` is how the model does on this site's own test records, which no ε covers.
+    """
 
     part: PublicPart
     outcome: PeerOutcome
     neighbours: dict[int, dict[int, Array]]
     facts: RunFacts
+    own: SiteBenefit | None = None
 
     @property
     def started(self) -> str:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ppadmm.algorithms import title_of
+from ppadmm.algorithms import name_alone, title_of
 from ppadmm.algorithms.method import MethodSpec
 from ppadmm.arrays import Array
 from ppadmm.errors import InputError
@@ -52,6 +52,8 @@ def plan(spec: PlanSpec, progress: Progress | None = None) -> Plan:
     1.0
     """
     started = time.perf_counter()
+    if spec.agents == 1:
+        spec = replace(spec, algorithm=name_alone(spec.algorithm))
     study = _Study(spec, progress)
     points, target = study.searched() if spec.error is not None else ({}, None)
     epsilon = target.epsilon if target is not None and target.epsilon else spec.epsilon

@@ -83,6 +83,7 @@ class BoundSetting:
         `graph` is a kind of network, drawn once if it is random, or a file of edges; `given` are
         the other fields.
         """
+        checks.count("agents of a network", agents, at_least=2)
         known = {name: value for name, value in given.items() if value is not None}
         if loss is not None:
             known["loss"] = loss_named(loss)

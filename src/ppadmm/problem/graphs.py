@@ -13,7 +13,7 @@ from ppadmm import checks
 from ppadmm.errors import GraphError
 
 ALONE = "alone"
-"""The name of the one network without edges: a single agent, for algorithms that pool records."""
+"""The name of the one network without edges: a single agent."""
 
 
 @dataclass(frozen=True)
@@ -145,13 +145,15 @@ KINDS: dict[str, Callable[[int, int, Any], Any]] = {
 
 
 def make_graph(kind: str, size: int, seed: int = 0) -> Graph:
-    """Return the network called `kind` on `size` agents; random kinds follow `seed`."""
+    """Return the network called `kind` on `size` agents; random kinds follow `seed`.
+
+    Of a single agent there is one network, whatever the kind: it is alone.
+    """
     import networkx as nx
 
     checks.one_of("graph", kind, KINDS)
-    checks.count("agents", size)
-    if size == 1:
-        return Graph(1, (), kind)  # refused there, by name
+    if checks.count("agents", size) == 1:
+        return Graph(1, (), ALONE)
     drawn = nx.Graph(KINDS[kind](size, seed, nx))
     edges = [(int(i), int(j)) for i, j in drawn.edges if i != j]
     return Graph(size, tuple(edges), kind)

@@ -15,7 +15,7 @@ from ppadmm.runs.saved import read_json
 from ppadmm.runs.tables import fill
 from ppadmm.statements import certificate as certificates
 from ppadmm.statements import consistency
-from ppadmm.statements.certificate import NOT_PROVEN, Verdict
+from ppadmm.statements.certificate import NOT_PROVEN, WEIGHT, Verdict
 from ppadmm.statements.claims import rounded_up
 
 if TYPE_CHECKING:
@@ -130,7 +130,8 @@ def _compared(verdicts: Sequence[Verdict]) -> list[Verdict]:
         keys = ", ".join(f"{key[:12]}…" for key in missing)
         note = f"the certificates of {len(missing)} other parties, with the keys {keys}"
         checked[0] = replace(checked[0], unchecked=(*checked[0].unchecked, note))
-    return checked
+        return checked
+    return [_without(verdict, WEIGHT) for verdict in checked]
 
 
 def _checked(path: Path, trusted: Sequence[str], agreed: Agreed | None) -> Verdict:
@@ -143,6 +144,10 @@ def _checked(path: Path, trusted: Sequence[str], agreed: Agreed | None) -> Verdi
         raise CertificateError(f"{path} does not hold. {error}") from None
     known = replace(verdict, unchecked=())  # whose key it is, the agreement says
     return _with(known, compared)
+
+
+def _without(verdict: Verdict, note: str) -> Verdict:
+    return replace(verdict, unchecked=tuple(each for each in verdict.unchecked if each != note))
 
 
 def _with(verdict: Verdict, what: str) -> Verdict:

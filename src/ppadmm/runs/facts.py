@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ppadmm.accounting import Tally
+from ppadmm.algorithms import title_of
 from ppadmm.data import Schema
 from ppadmm.runs.ledger_session import spec_digest
 from ppadmm.runs.specification import Search
@@ -34,7 +35,7 @@ def facts_of(prepared: "Prepared", output: "EngineOutput") -> RunFacts:
         started=output.started.isoformat(timespec="seconds"),
         noise_source=noise_source(spec, spec.seed),
         not_private_because=prepared.not_private_because,
-        caveats=() if federation.dealt.caveat is None else (federation.dealt.caveat,),
+        caveats=_caveats(prepared),
         tuning=Tuning(
             rounds="rule" if spec.rounds is None else "given",
             eta="rule" if spec.eta is None else "given",
@@ -78,7 +79,7 @@ def tuned_facts(
 
 def _agents(prepared: "Prepared", output: "EngineOutput") -> tuple[AgentFacts, ...]:
     federation, recipe, budgets = prepared.federation, prepared.spec.recipe, prepared.budgets
-    names = [POOLED] if recipe.pooled else federation.names
+    names = [POOLED] if recipe.pooled and len(federation.names) > 1 else federation.names
     records = [sum(federation.records)] if recipe.pooled else federation.records
     weights = prepared.weights
     return tuple(
@@ -94,6 +95,13 @@ def _agents(prepared: "Prepared", output: "EngineOutput") -> tuple[AgentFacts, .
         )
         for i, end in enumerate(output.endings)
     )
+
+
+def _caveats(prepared: "Prepared") -> tuple[str, ...]:
+    """Say what a single site ran, and what the guarantee does not cover of who holds what."""
+    spec, caveat = prepared.spec, prepared.federation.dealt.caveat
+    alone = f"One site has nobody to exchange with: {title_of(spec.algorithm)} ran at that site."
+    return (*([alone] if spec.agents == 1 else []), *([caveat] if caveat else []))
 
 
 def _public(confirmed: bool) -> tuple[str, ...]:

@@ -20,10 +20,9 @@ from ppadmm.data import (
     ShardStream,
     StreamAssignment,
     StreamedData,
-    assign,
+    deal,
     joined,
     shards,
-    split,
 )
 from ppadmm.data.shard import stack_rows
 from ppadmm.errors import InputError
@@ -118,6 +117,13 @@ class Federation(HoldsRecords):
             raise InputError("No records were held out for testing; judge the model elsewhere.")
         return self.test
 
+    def test_of(self, agent: int) -> HeldOut:
+        """Return the held-out records like those of an agent: all where agents are alike."""
+        test, alike = self.held_out, self.dealt.alike
+        if alike is None or isinstance(test, ShardStream):
+            return test
+        return test[0][alike[agent]], test[1][alike[agent]]
+
     def close(self) -> None:
         """Delete what a stream keeps on disk; records in memory stay."""
         if isinstance(self.test, ShardStream):
@@ -156,7 +162,7 @@ def build_federation(
     """Split `data` into training shards and a test set and draw the network, all from `seed`.
 
     Records are dealt as `partition` says (see `ppadmm.data.Partition`), or `records[i]` of them to
-    agent i; with 0 it only listens. With a column the number of agents follows from it.
+    agent i; with 0 it only listens. With a column or files their number follows from those.
     """
     how, schema = Partition.parse(partition), data.schema
     if isinstance(data, StreamedData):
@@ -165,9 +171,8 @@ def build_federation(
         found = dealing.streams()
         network = graph_from(graph, len(found.parts), seed)
         return Federation(schema, network, found.parts, found.test, loss, found.dealt, dealing)
-    train, test = split(data, seed)
-    dealt = assign(data, train, how, agents, seed, records)
-    X, y, k = data.X[train], data.y[train], schema.classes
+    dealt, test = deal(data, how, agents, seed, records)
+    X, y, k = data.X, data.y, schema.classes
     parts = tuple(shards(X, y, [own], k)[0] if len(own) else None for own in dealt.parts)
     network, held_out = graph_from(graph, len(parts), seed), (data.X[test], data.y[test])
     return Federation(schema, network, parts, held_out, loss, dealt)

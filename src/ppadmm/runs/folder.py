@@ -58,7 +58,7 @@ def require_writable(spec: RunSpec, out: Path | None, save: bool) -> None:
 def new_folder(spec: RunSpec, started: datetime | None = None) -> Path:
     """Return runs/<date>-<time>-<algorithm>-<data>, under the current folder."""
     when = started or datetime.now()
-    data = re.sub(r"[^A-Za-z0-9_.]+", "-", Path(spec.data).stem).strip("-.")[:40]
+    data = re.sub(r"[^A-Za-z0-9_.]+", "-", Path(spec.data_name).stem).strip("-.")[:40]
     return Path("runs") / f"{when:%Y%m%d-%H%M%S}-{spec.algorithm}-{data or 'data'}"
 
 

@@ -129,9 +129,12 @@ def open_session(
 def spec_digest(spec: RunSpec, schema: Schema, search: Search | None = None) -> str:
     """Return SHA-256 of the public settings and the schema: what a run is, wherever it is.
 
-    Of the best of a search, what is searched: `spec` is the search's own.
+    Of the best of a search, what is searched: `spec` is the search's own. Of several files also
+    their names: in another order other agents hold them.
     """
     settings = {k: v for k, v in asdict(spec).items() if k not in NOT_SETTINGS}
+    if not isinstance(spec.data, str):
+        settings["sites"] = [Path(path).name for path in spec.data]
     if search is not None:
         settings["search"] = search.settings()
     return canonical.digest(canonical.dumps({**settings, "schema": schema.digest()}))

@@ -23,6 +23,7 @@ from ppadmm.errors import InputError
 from ppadmm.problem import loss_for, risk_over
 from ppadmm.records import HoldsRecords
 from ppadmm.runs.agent_factory import AgentFactory, agent_factories
+from ppadmm.runs.benefit import SiteBenefit, site_benefits
 from ppadmm.runs.evaluation import figures_by_round, judge, largest_share, records_in
 from ppadmm.runs.facts import facts_of
 from ppadmm.runs.federation import (
@@ -42,6 +43,7 @@ from ppadmm.statements.facts import RunFacts, disclosure_of, reasons_against, st
 
 Progress = Callable[[int, int], None]
 OnRound = Callable[[int], None]
+Advise = Callable[[str], None]
 Engine = Callable[[Sequence[AgentFactory], OnRound | None], tuple[local.Trace, list[local.Ending]]]
 """Drives agents made from their roles to the end of a run."""
 FORMAT = 2
@@ -109,8 +111,8 @@ class EngineOutput:
 class Result:
     """A finished run: what was released, public sizes and figures; no record.
 
-    No ε covers `metrics`, `agent_metrics`, `test_majority`, `history`, `train_loss`, `passes` and
-    `seconds`: they are local diagnostics, worked out from records when the run ended.
+    No ε covers `metrics`, `agent_metrics`, `test_majority`, `history`, `train_loss`, `sites`,
+    `passes` and `seconds`: they are local diagnostics, worked out from records when the run ended.
 
     Attributes
     ----------
@@ -140,6 +142,9 @@ class Result:
         What is public, and what every agent paid and released: the statement follows from it.
     statement : Statement
         The verdict with its reasons; `print(result.statement)` shows it.
+    sites : tuple of SiteBenefit
+        Each site's test error with the joint model, with its own private one, and with the
+        commonest class.
     ledger_file : str or None
         Where that ledger lies.
     search : Search or None
@@ -164,6 +169,7 @@ class Result:
     history: dict[str, Any]
     facts: RunFacts
     statement: Statement
+    sites: tuple[SiteBenefit, ...] = ()
     search: Search | None = None
     ledger_file: str | None = None
 
@@ -230,6 +236,7 @@ class Result:
             "test_log_loss": float(self.metrics.log_loss[0]),
             "test_log_loss_per_agent": [float(v) for v in self.agent_metrics.log_loss],
             "train_loss": self.train_loss,
+            "sites": [site.to_dict() for site in self.sites],
             "passes": self.passes,
             "seconds": self.seconds,
             "history": self.history,
@@ -289,6 +296,7 @@ def train(
     data: object | None = None,
     booking: LedgerOptions | None = None,
     engine: Engine | None = None,
+    advise: Advise | None = None,
 ) -> Result:
     """Run `spec` from data to result, in this process or on `engine`.
 
@@ -305,6 +313,8 @@ def train(
         The data owner's ledger that the run is charged to.
     engine : callable, optional
         What drives the agents (docs/howto/add-an-engine.md).
+    advise : callable, optional
+        Gets a sentence on what would help, before anything is spent.
 
     Returns
     -------
@@ -329,6 +339,8 @@ def train(
     opened = open_data(spec, data)
     prepared = prepare_opened(spec, opened, data)
     try:
+        for hint in hints(prepared.spec, prepared.federation.setup):
+            (advise or _unsaid)(hint)
         if booking is None:
             return run(prepared, progress, engine=engine)
         with open_ledger(booking, prepared, opened) as booked:
@@ -336,6 +348,10 @@ def train(
             return replace(result.booked(booked.finish()), ledger_file=str(booking.ledger))
     finally:
         prepared.federation.close()
+
+
+def _unsaid(hint: str) -> None:
+    """Keep what nobody asked for: a result has it, too."""
 
 
 def open_ledger(
@@ -418,6 +434,9 @@ def _result(prepared: Prepared, output: EngineOutput) -> Result:
         history=figures_by_round(trace, weights, test, classes),
         facts=facts,
         statement=statement,
+        sites=site_benefits(
+            federation, prepared.method, prepared.budgets, model, noise_from(prepared.spec.seed)
+        ),
     )
 
 

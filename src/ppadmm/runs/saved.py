@@ -69,10 +69,15 @@ class SavedRun:
         )
 
 
-def _short(values: dict[str, Any], names: Sequence[str]) -> dict[str, str]:
+def _short(values: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """Return the names of files without the folders that they lie in."""
+    found = {name: values.get(name) for name in names}
     return {
-        name: PurePath(values[name]).name for name in names if isinstance(values.get(name), str)
+        name: [PurePath(one).name for one in each]
+        if isinstance(each, list)
+        else PurePath(each).name
+        for name, each in found.items()
+        if isinstance(each, str | list)
     }
 
 

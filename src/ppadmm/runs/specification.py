@@ -6,8 +6,11 @@ from typing import Any
 
 from ppadmm import checks
 from ppadmm.accounting import Budget
+from ppadmm.algorithms import name_alone
 from ppadmm.algorithms.method import MethodSpec
 from ppadmm.data import Partition, Schema
+from ppadmm.data.sites import called, is_streamed, spelt
+from ppadmm.datasets import NAMES
 from ppadmm.errors import InputError
 from ppadmm.solvers import SOLVERS
 
@@ -31,8 +34,9 @@ class RunSpec(MethodSpec):
 
     Parameters
     ----------
-    data : str
-        A data set's name, a CSV or Parquet file, or a folder of Parquet files.
+    data : str or tuple of str
+        A data set's name, a CSV or Parquet file, a folder of such files, or several of them: then
+        each is a site.
     label : str, optional
         The column to predict, where there is no schema. The run is then not private.
     data_dir : str, optional
@@ -40,7 +44,8 @@ class RunSpec(MethodSpec):
     schema : str or Schema, optional
         The schema's file, or the schema itself.
     agents : int
-        Number of agents. With a column or files in `partition` it follows from them.
+        Number of agents. With a column or files in `partition` it follows from them. A single agent
+        runs what its algorithm's recipe names for that: objective perturbation at one place.
     graph : str
         The network: a kind, or a file of edges.
     algorithm, loss, multiclass : str
@@ -51,8 +56,9 @@ class RunSpec(MethodSpec):
         A budget for each agent, in place of `epsilon`.
     records : tuple of int, optional
         Training records of each agent, in place of an even share.
-    partition : str
-        Who holds what: even, column:NAME, files or dirichlet:ALPHA (`ppadmm.data.Partition`).
+    partition : str, optional
+        Who holds what: even, column:NAME, files or dirichlet:ALPHA (`ppadmm.data.Partition`). Of
+        several files and folders it is files, else even.
     rounds : int, optional
         Number of rounds T.
     eta : float, optional
@@ -75,7 +81,8 @@ class RunSpec(MethodSpec):
     speaking : Speaking
         How often an `ipp` agent may speak.
     memory : int, optional
-        Bytes of records to hold at any time; the rest is streamed. 512 MB for a folder.
+        Bytes of records to hold at any time; the rest is streamed. 512 MB for a folder of Parquet
+        files.
 
     Raises
     ------
@@ -88,7 +95,7 @@ class RunSpec(MethodSpec):
     0.5
     """
 
-    data: str = "synthetic"
+    data: str | tuple[str, ...] = "synthetic"
     label: str | None = None
     data_dir: str | None = None
     schema: str | Schema | None = None
@@ -97,12 +104,13 @@ class RunSpec(MethodSpec):
     epsilon: float = 1.0
     epsilons: tuple[float, ...] | None = None
     records: tuple[int, ...] | None = None
-    partition: str = "even"
+    partition: str = ""
     solver: str = "auto"
     seed: int | None = None
     memory: int | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "data", spelt(self.data))
         self._check_schema()
         super().__post_init__()
         checks.count("agents", self.agents)
@@ -128,11 +136,13 @@ class RunSpec(MethodSpec):
             )
 
     def _check_partition(self) -> None:
+        if not self.partition:
+            object.__setattr__(self, "partition", usual_partition(self.data))
         partition = Partition.parse(self.partition)
         if self.records is not None and partition.kind != "even":
             raise InputError(
-                f"The partition {self.partition!r} says how many records each agent holds; leave "
-                "records out."
+                f"With the partition {self.partition!r} it is given how many records each agent "
+                "holds; leave records out, or deal them evenly (even)."
             )
         if not partition.names_agents:
             self._check_lengths(self.agents)
@@ -142,15 +152,19 @@ class RunSpec(MethodSpec):
             if each is not None and len(each) != agents:
                 raise InputError(f"Expected {name} for {agents} agents, got {len(each)} values.")
 
-    def settled(self, data: str, agents: int) -> "RunSpec":
-        """Return the spec of what is run: the data's name, and as many agents as there are."""
+    def settled(self, data: str | tuple[str, ...], agents: int) -> "RunSpec":
+        """Return the spec of what is run: the data's name, and as many agents as there are.
+
+        A single agent has nobody to exchange with and runs what its algorithm has for that.
+        """
         self._check_lengths(agents)
-        return replace(self, data=data, agents=agents)
+        algorithm = name_alone(self.algorithm) if agents == 1 else self.algorithm
+        return replace(self, data=data, agents=agents, algorithm=algorithm)
 
     @property
     def streamed(self) -> bool:
         """Whether the records are read in pieces, never all at once."""
-        return self.memory is not None or Path(self.data).is_dir()
+        return self.memory is not None or (self.data not in NAMES and is_streamed(self.data))
 
     @property
     def budgets(self) -> tuple[Budget, ...]:
@@ -158,11 +172,21 @@ class RunSpec(MethodSpec):
         each = self.epsilons or (self.epsilon,) * self.agents
         return tuple(Budget(epsilon, self.delta) for epsilon in each)
 
+    @property
+    def data_name(self) -> str:
+        """What the data are called, without the folders that they lie in."""
+        return called(self.data)
+
     @classmethod
     def of(cls, preset: str | None = None, **given: Any) -> "RunSpec":
         """Return a spec from what was given, then the preset, then the defaults."""
         values = PRESETS[checks.one_of("preset", preset, PRESETS)] if preset is not None else {}
         return cls(**{**values, **{k: v for k, v in given.items() if v is not None}})
+
+
+def usual_partition(data: str | tuple[str, ...]) -> str:
+    """Return who holds what if nobody says: several files are sites, one table is dealt."""
+    return "even" if isinstance(data, str) else "files"
 
 
 @dataclass(frozen=True)

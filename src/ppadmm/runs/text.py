@@ -1,9 +1,11 @@
 """What a person reads on the terminal after a run."""
 
 import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 from ppadmm.ledger.text import booked_lines
+from ppadmm.runs.benefit import SiteBenefit
 from ppadmm.runs.run import Result
 from ppadmm.runs.tables import WIDTH, fill
 
@@ -35,21 +37,42 @@ def summary(result: Result) -> str:
     rows = [*_agent_rows(figures), *_test_rows(figures), *_cost_rows(figures)]
     table = [f"  {name:<14} {value}" for name, value in rows]
     words = [*result.statement.text().splitlines(), *booked_lines(result.entry)]
-    advice = [f"Hint: {hint}" for hint in figures["hints"]]
-    setting = fill(_setting(result, figures))
-    return "\n".join([setting, "", *table, "", *map(fill, [*words, *advice])])
+    setting, sites = fill(_setting(result, figures)), benefit_lines(result.sites)
+    return "\n".join([setting, "", *table, "", *sites, *map(fill, words)])
+
+
+def benefit_lines(sites: Sequence[SiteBenefit]) -> list[str]:
+    """Return a table of what the run did for each site, if there is anything to compare."""
+    if not any(site.alone is not None for site in sites):
+        return []
+    shown = sites[:MOST_NAMED]
+    width = max(len("site"), *(len(site.name) for site in shown))
+    lines = [
+        f"  {'site':<{width}}   records   together    alone   commonest class   (own test accuracy)"
+    ]
+    for site in shown:
+        alone = "-" if site.alone is None else f"{1.0 - site.alone:.4f}"
+        lines.append(
+            f"  {site.name:<{width}} {site.records:>9,} {1.0 - site.together:>10.4f} {alone:>8} "
+            f"{1.0 - site.commonest:>17.4f}"
+        )
+    if len(sites) > len(shown):
+        lines.append(f"  and {len(sites) - len(shown)} more (result.json)")
+    return [*lines, ""]
 
 
 def _setting(result: Result, figures: dict[str, Any]) -> str:
     spec, count = result.spec, len(figures["classes"])
     place = f"{spec.agents} agents ({result.setup.graph.name})"
-    if spec.recipe.pooled:
+    if spec.agents == 1:
+        place = "one site, no network"
+    elif spec.recipe.pooled:
         place = f"all records of {spec.agents} agents at one place, no network"
     classes = "" if count == 2 else f"{count} classes ({figures['loss']}), "
     return (
-        f"{figures['algorithm']} on {spec.data}: {place}, {sum(figures['records']):,} training "
-        f"records, {figures['features']} features, {classes}{figures['rounds']} rounds, "
-        f"η = {figures['eta']:g}"
+        f"{figures['algorithm']} on {spec.data_name}: {place}, {sum(figures['records']):,} "
+        f"training records, {figures['features']} features, {classes}{figures['rounds']} "
+        f"round{'' if figures['rounds'] == 1 else 's'}, η = {figures['eta']:g}"
     )
 
 

@@ -21,13 +21,15 @@ from ppadmm.ledger.balance import cost
 from ppadmm.ledger.state import LedgerState, ReservedRun
 from ppadmm.statements import keys
 from ppadmm.statements.json_schema import require_shape
-from ppadmm.statements.recheck import TOLERANCE, Plain, counted, require_true
+from ppadmm.statements.recheck import TOLERANCE, Plain, counted, knows_weights, require_true
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 FORMAT, STATEMENT_FORMAT = 1, 3
 DOMAIN = b"ppadmm certificate 1\n"
+WEIGHT = "its weight, which follows from all parties' records: give --agreement"
+"""What the certificate of one site of many cannot show."""
 LARGEST = 64 * 2**20
 """Bytes of a certificate."""
 NOT_PROVEN = (
@@ -160,11 +162,18 @@ def check(data: bytes, trusted: Sequence[str] = ()) -> Verdict:
     signer = body["signer"]
     if trusted and signer["key"] not in trusted:
         raise CertificateError(f"It is signed with {signer['key']}, which is none of those given.")
-    larger = require_true(body["statement"])
+    try:
+        larger = require_true(body["statement"])
+    except OverflowError:
+        raise CertificateError(
+            "It holds numbers that are too large to be those of a run."
+        ) from None
     notes = tuple(f"true, and more than needed: {each}" for each in larger)
     checked = ("form", "signature", "ε recomputed from the events of every agent", "curves")
-    unchecked = () if trusted else (f"that the key belongs to {signer['name']!r}: give --trust",)
-    return Verdict(body, checked, unchecked, notes)
+    unchecked = [] if trusted else [f"that the key belongs to {signer['name']!r}: give --trust"]
+    if not knows_weights(body["statement"]):
+        unchecked.append(WEIGHT)
+    return Verdict(body, checked, tuple(unchecked), notes)
 
 
 # -- a ledger, a run folder --------------------------------------------------------------------

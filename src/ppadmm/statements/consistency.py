@@ -4,6 +4,7 @@ Each signer speaks for its own records, so ε and events differ. The terms, the 
 everyone who reached the end of the run, the model do not. Nothing is recomputed here.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
 from itertools import chain
@@ -12,6 +13,7 @@ from typing import Any
 from ppadmm import canonical
 from ppadmm.algorithms import ALGORITHMS
 from ppadmm.errors import CertificateError
+from ppadmm.statements.recheck import WEIGHT_TOLERANCE, weight_share
 
 ENDED = "the run ended before its time: "
 """How the warning of a run begins that has no common model."""
@@ -92,17 +94,46 @@ def _sites(bodies: Sequence[Plain]) -> Iterator[str]:
     """Yield what is wrong with sites that each speak for one agent of a network."""
     alone = [body for body in bodies if _speaks_for_one(body)]
     for body in alone:
-        own = body["statement"]["agents"][0]["name"]
+        own = _own(body)["name"]
         if own != body["signer"]["name"]:
             yield f"{_who([body], bodies)} speaks of the records of {own!r}"
         size = 1 + max(chain(*body["statement"]["run"]["edges"]))
         if size != len(parties(body)):
             count = len(parties(body))
             yield f"{_who([body], bodies)} names {count} parties, its network has {size}"
-    for same in _groups(alone, lambda body: body["statement"]["agents"][0]["agent"]).values():
+    for same in _groups(alone, lambda body: _own(body)["agent"]).values():
         if len(same) > 1:
-            number = same[0]["statement"]["agents"][0]["agent"]
+            number = _own(same[0])["agent"]
             yield f"{_who(same, bodies)} all speak of agent {number}"
+    yield from _weights([body for body in alone if _own(body)["records"]], bodies)
+
+
+def _weights(holders: Sequence[Plain], bodies: Sequence[Plain]) -> Iterator[str]:
+    """Yield who has another weight for what counts of it than the first, where not all are alike."""
+    if not holders or holders[0]["statement"]["run"]["weights"] == "equal":
+        return
+    first, *others = holders
+    for body in others:
+        if not math.isclose(_rate(body), _rate(first), rel_tol=WEIGHT_TOLERANCE):
+            yield (
+                f"each record of {_who([body], bodies)} has a weight of {_rate(body):.6g}, of "
+                f"{_who([first], bodies)} {_rate(first):.6g}"
+            )
+    total = math.fsum(_own(body)["weight"] for body in holders)
+    if not absent(bodies) and not math.isclose(total, len(holders), rel_tol=1e-9):
+        yield f"the weights of {len(holders)} sites with records add up to {total:.6g}"
+
+
+def _rate(body: Plain) -> float:
+    """Return the weight of a record; by noise, of one that is as certain."""
+    own = _own(body)
+    return float(own["weight"] / weight_share(body["statement"], own))
+
+
+def _own(body: Plain) -> Plain:
+    """Return what a site that speaks for one agent says of it."""
+    agent: Plain = body["statement"]["agents"][0]
+    return agent
 
 
 def _speaks_for_one(body: Plain) -> bool:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from functools import lru_cache
 from importlib.resources import files
@@ -67,6 +68,8 @@ def _value_faults(rule: Any, value: Any, where: str) -> Iterator[tuple[str, str]
     if isinstance(value, int | float) and not isinstance(value, bool):
         if value < rule.get("minimum", value) or value <= rule.get("exclusiveMinimum", value - 1):
             yield where, "is too small"
+        if abs(value) > sys.float_info.max:
+            yield where, "is too large"
         if value >= rule.get("exclusiveMaximum", value + 1):
             yield where, "is too large"
 

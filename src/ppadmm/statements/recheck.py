@@ -18,7 +18,7 @@ from ppadmm import canonical
 from ppadmm.accounting import recompute
 from ppadmm.accounting.calibration import Budget
 from ppadmm.algorithms import ALGORITHMS
-from ppadmm.algorithms.weights import site_weights
+from ppadmm.algorithms.weights import share
 from ppadmm.errors import CertificateError
 from ppadmm.statements.claims import SEEDED, UNITS
 
@@ -26,6 +26,8 @@ TOLERANCE = 1e-6
 """Relative difference of the two accountants that is put down to rounding and their searches."""
 WEIGHT_TOLERANCE = 1e-8
 """That of weights: those by noise rest on a ratio that is known to 1e-9."""
+LARGEST_EPSILON = 1e6
+"""Beyond it weights by noise are not worked out."""
 Plain = dict[str, Any]
 
 
@@ -144,25 +146,43 @@ def _by_kind(events: Sequence[Plain]) -> Counter[str]:
 
 
 def _require_weights(statement: Plain) -> None:
-    """Refuse weights that do not follow from records and budgets, where all are there.
-
-    The runs of a search have budgets of their own, which weights by noise follow.
-    """
+    """Refuse weights that do not follow from records and budgets, where all are there."""
     agents, kind = statement["agents"], statement["run"]["weights"]
-    if len(agents) < _network(statement) and kind != "equal":
+    if not knows_weights(statement):
         return
-    if kind == "noise" and statement["tuned"]["search"]:
-        return
-    claimed = [agent.get("claimed") for agent in agents]
-    budgets = None if None in claimed else [Budget(e, statement["delta"]) for e in claimed]
-    records = [agent["records"] for agent in agents]
-    found = site_weights(kind, records, budgets, statement["run"]["parameters"])
-    for agent, true in zip(agents, found, strict=True):
+    shares = [1.0 if kind == "equal" else weight_share(statement, agent) for agent in agents]
+    holders = len(agents) if kind == "equal" else sum(agent["records"] > 0 for agent in agents)
+    total = sum(shares) or 1.0
+    for agent, part in zip(agents, shares, strict=True):
+        true = holders * part / total
         if not math.isclose(agent["weight"], true, rel_tol=WEIGHT_TOLERANCE):
             raise CertificateError(
                 f"Agent {agent['agent']} has a weight of {agent['weight']:g}, by {kind} it is "
                 f"{true:g}."
             )
+
+
+def weight_share(statement: Plain, agent: Plain) -> float:
+    """Return what an agent's weight is in proportion to, where not all count alike."""
+    kind, claimed = statement["run"]["weights"], agent.get("claimed")
+    if kind != "noise" or claimed is None:
+        return float(agent["records"])
+    if not 0.0 < claimed <= LARGEST_EPSILON:
+        raise CertificateError(
+            f"Agent {agent['agent']} counts by its noise, which nobody can tell for ε = {claimed:g}."
+        )
+    budget = Budget(claimed, statement["delta"])
+    return share(kind, agent["records"], budget, statement["run"]["parameters"])
+
+
+def knows_weights(statement: Plain) -> bool:
+    """Whether the weights of a statement follow from itself: it may speak for one site of many.
+
+    The runs of a search have budgets of their own, which weights by noise follow.
+    """
+    kind, all_there = statement["run"]["weights"], len(statement["agents"]) >= _network(statement)
+    searched = kind == "noise" and bool(statement["tuned"].get("search"))
+    return kind == "equal" or (all_there and not searched)
 
 
 def _require_curvature(statement: Plain) -> None:
@@ -175,18 +195,18 @@ def _require_curvature(statement: Plain) -> None:
     bend = recompute.smoothness(statement["run"]["loss"])
     if recipe is None or recipe.name in ALGORITHMS.own or bend is None:
         return
-    if not statement["private"] or statement["tuned"]["search"]:
+    if not statement["private"] or statement["tuned"].get("search"):
         return
     for agent in statement["agents"]:
-        steep = _steepness(statement, agent["agent"], recipe.listens)
-        least = bend * agent["weight"] / (max(agent["records"], 1) * steep)
-        found = min(
-            (event["kappa"] for event in agent["reserved"] if "kappa" in event), default=least
-        )
-        if found < least * (1.0 - TOLERANCE):
+        kappas = [event["kappa"] for event in agent["reserved"] if "kappa" in event]
+        if not kappas:
+            continue
+        steep = max(agent["records"], 1) * _steepness(statement, agent["agent"], recipe.listens)
+        least = bend * agent["weight"] / steep if steep > 0.0 else math.inf
+        if min(kappas) < least * (1.0 - TOLERANCE):
             raise CertificateError(
-                f"Agent {agent['agent']}: an event has κ = {found:.6g}, the terms of the run give "
-                f"{least:.6g}."
+                f"Agent {agent['agent']}: an event has κ = {min(kappas):.6g}, the terms of the run "
+                f"give {least:.6g}."
             )
 
 

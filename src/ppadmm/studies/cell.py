@@ -18,7 +18,7 @@ from scipy.sparse import issparse
 
 from ppadmm import __version__, canonical
 from ppadmm.accounting import Budget, accountant
-from ppadmm.algorithms import Settings, Site
+from ppadmm.algorithms import Settings, Site, name_alone
 from ppadmm.algorithms.defaults import BETA
 from ppadmm.algorithms.method import MethodSpec, settings_of
 from ppadmm.arrays import Array
@@ -40,11 +40,12 @@ from ppadmm.statements.claims import finite_or_none, worst
 class Cell(MethodSpec):
     """One batch of replicates: every ε with every noise seed, on split number `split`.
 
-    `data_digest` pins the records (see `fingerprint`); where they lie, `data_dir`, is no part of
-    what the cell is. With `curve` the average loss of every round is kept too.
+    `data_digest` pins the records and their schema (see `fingerprint`); where those lie, `data_dir`
+    and `schema`, is no part of what the cell is. With `curve` the average loss of every round is
+    kept too.
     """
 
-    data: str
+    data: str | tuple[str, ...]
     data_digest: str
     split: int
     seeds: tuple[int, ...]
@@ -57,11 +58,12 @@ class Cell(MethodSpec):
     share: float = 1e-3
     curve: bool = False
     data_dir: str | None = field(default=None, compare=False)
+    schema: str | None = field(default=None, compare=False)
 
     def specification(self) -> dict[str, Any]:
         """Return all that the numbers depend on, as plain data: equal ones mean equal results."""
         values = asdict(self)
-        del values["data_dir"]
+        del values["data_dir"], values["schema"]
         return {
             **values,
             "network": _content_digest(self.graph),
@@ -84,7 +86,8 @@ Alike = tuple[int | None, tuple[float, ...]]
 class CellResult:
     """What one ε of a cell gave: one value per seed, in their order. `epsilon` None: no noise.
 
-    `messages` counts per agent; `curve` has one row of T average losses per seed, or no row.
+    `messages` counts per agent; `curve` has one row of T average losses per seed, or no row. `ran`
+    is the cell's algorithm, or what a single agent runs in its place.
     """
 
     epsilon: float | None
@@ -96,6 +99,9 @@ class CellResult:
     train_loss: tuple[float, ...]
     messages: tuple[float, ...]
     curve: tuple[tuple[float, ...], ...] = ()
+    ran: str = ""
+    agent_names: tuple[str, ...] = ()
+    records: tuple[int, ...] = ()
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "CellResult":
@@ -118,7 +124,7 @@ def json_digest(value: Any) -> str:
     return canonical.digest(canonical.dumps_ascii(value))
 
 
-def fingerprint(data: Dataset, holder: str | None = None) -> str:
+def fingerprint(data: Dataset, how: Partition | None = None) -> str:
     """Return the SHA-256 (hex) of the encoded records, their order, the schema and the holders."""
     X: Any = data.X
     if isinstance(X, Coded):
@@ -129,19 +135,26 @@ def fingerprint(data: Dataset, holder: str | None = None) -> str:
     digest = hashlib.sha256(f"{data.schema.digest()} {data.train_records} {X.shape}".encode())
     for part in (*parts, data.y):
         digest.update(np.ascontiguousarray(part).data)
-    if holder is not None:
-        digest.update(json.dumps(column(data.table, holder).to_pylist(), default=str).encode())
+    if how is not None and how.column is not None:
+        for table in data.tables:
+            cells = column(table, how.column).to_pylist()
+            digest.update(json.dumps(cells, default=str).encode())
+    if how is not None and how.kind == "files":
+        whose = [(file.site, file.table.num_rows) for file in data.files]
+        digest.update(json.dumps(whose).encode())
     return digest.hexdigest()
 
 
 def run_cell(cell: Cell) -> tuple[CellResult, ...]:
     """Run every replicate of a cell: budgets with the same rounds and weights together."""
-    holder = Partition.parse(cell.partition).column
-    data = _dataset(cell.data, cell.label, cell.data_dir, holder, cell.data_digest)
+    how = Partition.parse(cell.partition)
+    data = _dataset(cell.data, cell.label, cell.data_dir, cell.schema, how, cell.data_digest)
     loss = loss_for(cell.loss, data.schema.classes, cell.multiclass)
     federation = build_federation(
         data, cell.agents, cell.graph, loss, cell.split, partition=cell.partition
     )
+    if federation.graph.size == 1:
+        cell = replace(cell, algorithm=name_alone(cell.algorithm))
     noiseless, together = cell.recipe.noiseless, defaultdict[Alike, list[Budgeted]](list)
     for epsilon in (None,) if noiseless else cell.epsilons:
         budgets = [Budget(epsilon or 1.0, cell.delta)] * federation.graph.size
@@ -153,12 +166,18 @@ def run_cell(cell: Cell) -> tuple[CellResult, ...]:
 
 @lru_cache(maxsize=3)
 def _dataset(
-    name: str, label: str | None, data_dir: str | None, holder: str | None, digest: str
+    given: str | tuple[str, ...],
+    label: str | None,
+    data_dir: str | None,
+    schema: str | None,
+    how: Partition,
+    digest: str,
 ) -> Dataset:
-    data = load(name, label=label, data_dir=data_dir, holder=holder)
-    if fingerprint(data, holder) != digest:
+    data = load(given, label=label, data_dir=data_dir, schema=schema, holder=how.column)
+    if fingerprint(data, how) != digest:
         raise DataError(
-            f"The records of {name!r} are not those the sweep was planned with; start it again."
+            f"The records of {data.name!r} are not those the sweep was planned with; start it "
+            "again."
         )
     return data
 
@@ -190,6 +209,9 @@ def _batch(
             train_loss=tuple(losses[part].tolist()),
             messages=tuple(trace.messages[:, part].mean(axis=0).tolist()),
             curve=tuple(tuple(row) for row in curve[part].tolist()) if cell.curve else (),
+            ran=cell.algorithm,
+            agent_names=federation.names,
+            records=federation.records,
         )
 
 

@@ -16,7 +16,9 @@ from ppadmm.accounting import Budget
 from ppadmm.algorithms import ALGORITHMS, recipe_named
 from ppadmm.algorithms.method import MethodSpec
 from ppadmm.data import Partition
+from ppadmm.data.sites import spelt
 from ppadmm.datasets import load
+from ppadmm.runs.specification import usual_partition
 from ppadmm.studies.cell import Cell, CellResult, check, deal_seeds, fingerprint
 from ppadmm.studies.sweep import Progress, Runner, sweep
 
@@ -34,7 +36,7 @@ class Grid(MethodSpec):
 
     Parameters
     ----------
-    data, label, data_dir
+    data, label, schema, data_dir
         The records, as in `ppadmm.RunSpec`. They must be public: this is simulation.
     algorithms : tuple of str
         By name.
@@ -50,25 +52,30 @@ class Grid(MethodSpec):
         Each of `algorithms` in turn; what is given here does not count.
     """
 
-    data: str = "synthetic"
+    data: str | tuple[str, ...] = "synthetic"
     algorithms: tuple[str, ...] = ("pp", "non-private")
     epsilons: tuple[float, ...] = (1.0,)
     delta: float = 1e-4
     seeds: int = 5
     splits: int = 5
     agents: int = 5
-    partition: str = "even"
+    partition: str = ""
     graph: str = "erdos-renyi"
     label: str | None = None
+    schema: str | None = None
     data_dir: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        object.__setattr__(self, "data", spelt(self.data))
+        if not self.partition:
+            object.__setattr__(self, "partition", usual_partition(self.data))
         for name in self.algorithms:
             recipe_named(name)
         for epsilon in self.epsilons:
             Budget(epsilon, self.delta)
         Partition.parse(self.partition)
+        checks.count("agents", self.agents)
         checks.count("seeds", self.seeds)
         checks.count("splits", self.splits)
 
@@ -80,9 +87,15 @@ class Grid(MethodSpec):
 
     def cells(self) -> dict[str, list[Cell]]:
         """Return every algorithm's cells, one per split; reads the records to pin them."""
-        holder = Partition.parse(self.partition).column
-        data = load(self.data, label=self.label, data_dir=self.data_dir, holder=holder)
-        digest = fingerprint(data, holder)
+        how = Partition.parse(self.partition)
+        data = load(
+            self.data,
+            label=self.label,
+            data_dir=self.data_dir,
+            schema=self.schema,
+            holder=how.column,
+        )
+        digest = fingerprint(data, how)
         return {name: self._cells(name, digest) for name in self.algorithms}
 
     def _cells(self, algorithm: str, digest: str) -> list[Cell]:
@@ -96,9 +109,17 @@ class Grid(MethodSpec):
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """One algorithm at one ε over all seeds. `epsilon` is None without noise."""
+    """One algorithm at one ε over all seeds. `epsilon` is None without noise.
+
+    `ran` is the algorithm, or what a single agent runs in its place. `records` has every agent's
+    number of training records, for each split.
+    """
 
     algorithm: str
+    ran: str
+    partition: str
+    agent_names: tuple[str, ...]
+    records: tuple[tuple[int, ...], ...]
     epsilon: float | None
     epsilon_proven: float | None
     rounds: int
@@ -151,16 +172,20 @@ def compare(
     rows = []
     for algorithm, cells in by_algorithm.items():
         epsilons = (None,) if recipe_named(algorithm).noiseless else dict.fromkeys(grid.epsilons)
-        rows += [_row(algorithm, done.outcomes(cells, epsilon)) for epsilon in epsilons]
+        rows += [_row(cells[0], done.outcomes(cells, epsilon)) for epsilon in epsilons]
     return rows
 
 
-def _row(algorithm: str, outcomes: Sequence[CellResult]) -> ComparisonRow:
+def _row(cell: Cell, outcomes: Sequence[CellResult]) -> ComparisonRow:
     return ComparisonRow(
-        algorithm=algorithm,
+        algorithm=cell.algorithm,
+        ran=outcomes[0].ran,
+        partition=cell.partition,
+        agent_names=outcomes[0].agent_names,
+        records=tuple(outcome.records for outcome in outcomes),
         epsilon=outcomes[0].epsilon,
         epsilon_proven=worst_proven(outcomes),
-        rounds=outcomes[0].rounds,
+        rounds=round(float(np.median([outcome.rounds for outcome in outcomes]))),
         eta=float(np.median([outcome.eta for outcome in outcomes])),
         test_error=tuple(error for outcome in outcomes for error in outcome.test_error),
         train_loss=tuple(loss for outcome in outcomes for loss in outcome.train_loss),

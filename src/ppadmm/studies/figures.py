@@ -188,7 +188,7 @@ def _points(
     block: Block, names: dict[tuple[str, str], str], outcomes: Sequence[CellResult]
 ) -> Iterator[CurvePoint]:
     epsilon, cell = outcomes[0].epsilon, block.cells[0]
-    x_name = names[cell.calibration, cell.data]
+    x_name = names[cell.calibration, str(cell.data)]
     common: dict[str, Any] = {
         "calibration": cell.calibration,
         "data": cell.data,

@@ -39,6 +39,7 @@ from ppadmm.accounting.gaussian import gdp_ratio
 from ppadmm.algorithms import recipe_named
 from ppadmm.algorithms.base import Algorithm, Reserved
 from ppadmm.algorithms.method import strictest
+from ppadmm.data import Partition
 from ppadmm.errors import BudgetError, InfeasibleError, InputError, SolverError
 from ppadmm.ledger.run import RunLedger
 from ppadmm.ledger.state import reserved_by, tally_of
@@ -164,6 +165,7 @@ def tune(
     mean = 2.0 * len(grid) if mean is None else checks.positive("mean", mean)
     opened = open_data(spec, data)
     prepared = prepare_opened(spec, opened, data)
+    _refuse_eta(prepared.spec, etas)
     plan = _Plan(prepared, grid, how, mean, _score_ratio(spec, len(grid) if how == "split" else 1))
     each = _budget_of_a_run(plan, spec)
     search = Search(prepared.spec, grid, how, mean if how == "repeat" else None, each)
@@ -202,10 +204,25 @@ def _refuse(spec: RunSpec, how: str) -> None:
         )
     if spec.epsilons is not None:
         raise InputError("Tuning takes one ε for all agents; leave epsilons out.")
-    if how == "repeat" and not recipe_named(spec.algorithm).pooled:
+    if how == "repeat" and not _alone_or_pooled(spec):
         raise InputError(
             f"With {spec.algorithm!r} neighbours see the messages of every run, and repeat's "
             "proof needs all but the best to stay hidden; use split, or the algorithm centralised."
+        )
+
+
+def _alone_or_pooled(spec: RunSpec) -> bool:
+    """Whether nobody sees a message, as far as is known before the records are read."""
+    alone = spec.agents == 1 and not Partition.parse(spec.partition).names_agents
+    return alone or spec.recipe.pooled
+
+
+def _refuse_eta(spec: RunSpec, etas: Sequence[float]) -> None:
+    if etas and not spec.recipe.listens:
+        what = "a single site" if spec.agents == 1 else f"algorithm {spec.algorithm!r}"
+        raise InputError(
+            f"With {what} nothing is exchanged and η has no effect; leave etas out and give "
+            "regularisations to choose from."
         )
 
 

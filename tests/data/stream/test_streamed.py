@@ -209,7 +209,7 @@ def test_two_agents_of_one_name_are_refused():
         ("none.parquet", "There is no file 'none.parquet'"),
         ("adult", "Only Parquet files .* can be streamed, got 'adult'; leave memory out"),
         ("people.csv", "Only Parquet files"),
-        ("empty", "holds no records"),
+        ("empty", "holds no .csv, .csv.gz, .parquet or .pq file"),
         ("text.parquet", "Cannot read 'text.parquet' as parquet"),
         ("few.parquet", "'few.parquet': The table has no column 'sex'"),
     ],

@@ -45,7 +45,7 @@ def run_here(spec):
 def makers_of(spec):
     prepared = prepare(spec)
     own = [replace(prepared.settings, budgets=(budget,)) for budget in spec.budgets]
-    return agent_factories(prepared.federation, spec.algorithm, own, spec.seed, spec.guaranteed)
+    return agent_factories(prepared.federation, prepared.method, own, spec.seed, spec.guaranteed)
 
 
 class Counting(SecureNoise):
@@ -339,7 +339,7 @@ def test_streams_are_read_by_the_actors_that_need_them(ray_cluster, streamed, al
 def test_no_streamed_record_is_sent(streamed):
     prepared = train.prepare(streamed)
     own = [replace(prepared.settings, budgets=(budget,)) for budget in prepared.spec.budgets]
-    sent = agent_factories(prepared.federation, "pp", own, 1, True)
+    sent = agent_factories(prepared.federation, prepared.method, own, 1, True)
     assert [type(role.part) for role in sent] == [StreamPart, StreamPart]
     with moving_records():
         pickled = [pickle.dumps(role) for role in sent]

@@ -286,7 +286,7 @@ def terms(edges, endpoints=("", "", "", "")):
     )
     return Agreement(
         parties=parties, edges=edges, schema="5e" * 32, parameters=12, rounds=3, eta=0.1,
-        delta=1e-6, nonce="n",
+        delta=1e-6, weights="records", nonce="n",
     )  # fmt: skip
 
 

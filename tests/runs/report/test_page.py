@@ -194,7 +194,7 @@ class TestContents:
 
         always = {"accuracy", "test-error", "test-log-loss", "distance", "network", "curve"}
         assert plots("private") == always | {"guess"}
-        assert plots("ipp") == always | {"guess", "raster"}
+        assert plots("ipp") == always | {"guess", "raster", "sites"}
         assert plots("seeded") == always
         assert plots("bare") == always - {"curve"}
         assert plots("pooled") == {"guess", "curve"}
@@ -284,6 +284,16 @@ LOCAL = {
     "test_log_loss_per_agent": [0.7172653, 0.7172654, 0.7172655, 0.7172656],
     "test_majority": 0.5172651,
     "train_loss": 0.8172653,
+    "sites": [
+        {
+            "name": "a",
+            "records": 9,
+            "test_records": 4173,
+            "together": 0.3172658,
+            "alone": 0.3172659,
+            "commonest": 0.5172652,
+        },
+    ],
     "passes": 9172699172.0,
     "seconds": 8172.65,
     "history": {

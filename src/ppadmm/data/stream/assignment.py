@@ -8,7 +8,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ppadmm.data.partition import check_sizes, count_agents, even, sized, split_rows
+from ppadmm.data.partition import (
+    check_sizes,
+    count_agents,
+    even,
+    held_out_by_site,
+    sized,
+    split_rows,
+    split_site,
+)
 from ppadmm.errors import DataError
 
 Labels = NDArray[np.int32]
@@ -17,6 +25,7 @@ AS_IN_MEMORY = 2**20
 CHUNK = 2**16
 MOST_RECORDS = 10**9 - 1
 """NumPy's hypergeometric draws go no further."""
+LEAST_CHUNK = 64
 _STREAM = 3
 
 
@@ -41,7 +50,23 @@ def labels(n: int, agents: int, seed: int, sizes: Sequence[int] | None = None) -
         least, more = divmod(train, count_agents(train, agents))
         sizes = [least + (agent < more) for agent in range(agents)]
     check_sizes(train, sizes)
-    yield from _in_chunks([*sizes, test, train - sum(sizes)], seed)
+    yield from _in_chunks([*sizes, test, train - sum(sizes)], [seed, _STREAM], CHUNK)
+
+
+def site_labels(sizes: Sequence[int], test: int, seed: int) -> list[Iterator[Labels]]:
+    """Return for every site labels of its own records, in their order: 0 to train, 1 held out."""
+    shares, n = held_out_by_site(sizes, test), sum(sizes)
+    chunk = max(LEAST_CHUNK, CHUNK // len(sizes))  # all sites' chunks are held side by side
+
+    def own(site: int, size: int, out: int) -> Iterator[Labels]:
+        if n <= AS_IN_MEMORY:
+            label = np.zeros(size, dtype=np.int32)
+            label[split_site(size, out, seed, site)[1]] = 1
+            yield label
+        else:
+            yield from _in_chunks([size - out, out], [seed, _STREAM, site], chunk)
+
+    return [own(k, *pair) for k, pair in enumerate(zip(sizes, shares, strict=True))]
 
 
 def _as_in_memory(n: int, agents: int, seed: int, sizes: Sequence[int] | None) -> Labels:
@@ -55,14 +80,14 @@ def _as_in_memory(n: int, agents: int, seed: int, sizes: Sequence[int] | None) -
     return whose
 
 
-def _in_chunks(counts: list[int], seed: int) -> Iterator[Labels]:
+def _in_chunks(counts: list[int], seed: list[int], chunk: int) -> Iterator[Labels]:
     """Draw without replacement, a chunk at a time: memory does not grow with n."""
     left = np.array(counts, dtype=np.int64)
     if left.sum() > MOST_RECORDS:
         raise DataError(f"Expected at most {MOST_RECORDS:,} records, got {left.sum():,}.")
-    rng = np.random.Generator(np.random.PCG64([seed, _STREAM]))
+    rng = np.random.Generator(np.random.PCG64(seed))
     while left.any():
-        drawn = rng.multivariate_hypergeometric(left, min(CHUNK, int(left.sum())))
+        drawn = rng.multivariate_hypergeometric(left, min(chunk, int(left.sum())))
         left -= drawn
         yield rng.permutation(np.repeat(np.arange(len(left), dtype=np.int32), drawn))
 

@@ -5,7 +5,6 @@ that is not the same when it has been read as it was then is refused.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from ppadmm.data.columns import column, is_number, is_text
-from ppadmm.data.tables import PARQUET, FileIdentity, reading_parquet
+from ppadmm.data.sites import Given, called, find_sites, paths_of
+from ppadmm.data.tables import PARQUET, FileIdentity, placed, reading_parquet
 from ppadmm.errors import DataError
 
 PAGE = 2**20
@@ -48,7 +48,7 @@ class ParquetFile:
         """Refuse a file in which a column is missing or there twice."""
         empty = pa.table([pa.nulls(0)] * len(self.names), names=[n.strip() for n in self.names])
         for name in columns:
-            with placed(self):
+            with placed(self.path):
                 column(empty, name)
 
     def page_bytes(self, widths: Mapping[str, int]) -> int:
@@ -89,46 +89,25 @@ class Group:
         return sum(file.rows for file in self.files)
 
 
-def find_groups(path: str | Path) -> tuple[Group, ...]:
-    """Return a file as one group, or a folder as a group for every file and folder in it.
+def find_groups(given: Given) -> tuple[Group, ...]:
+    """Look at the files of every site (`find_sites`): one group each."""
+    for path in paths_of(given):
+        if not path.is_dir():
+            _require_parquet(path)
+    sites = find_sites(given)
+    _require_parquet(sites[0].paths[0])
+    groups = tuple(Group(site.name, tuple(map(ParquetFile.found, site.paths))) for site in sites)
+    if not any(group.rows for group in groups):
+        raise DataError(f"{called(given)!r} holds no records in Parquet files.")
+    return groups
 
-    In order of their names; files in deeper folders count, hidden ones and those whose name
-    begins with an underscore do not.
-    """
-    path = Path(path)
-    if not path.is_dir() and not path.name.lower().endswith(PARQUET):
+
+def _require_parquet(path: Path) -> None:
+    if not path.name.lower().endswith(PARQUET):
         raise DataError(
             f"Only Parquet files ({', '.join(PARQUET)}) and folders of them can be streamed, got "
             f"{str(path)!r}; leave memory out."
         )
-    entries = _visible(path) if path.is_dir() else [path]
-    groups = tuple(
-        Group(entry.name if entry.is_dir() else entry.stem, _files(entry)) for entry in entries
-    )
-    if not any(group.rows for group in groups):
-        raise DataError(f"{str(path)!r} holds no records in Parquet files.")
-    return tuple(group for group in groups if group.files)
-
-
-@contextmanager
-def placed(file: ParquetFile, start: int = 0, columns: Iterable[str] = ()) -> Iterator[None]:
-    """Say in an error which file it is about, and count its row from the start of the file."""
-    try:
-        yield
-    except DataError as error:
-        text = _counted_from(str(error), start, columns)
-        raise DataError(f"File {str(file.path)!r}: {text}") from None
-
-
-def _counted_from(text: str, start: int, columns: Iterable[str]) -> str:
-    """Add `start` to the number in "Column 'x', row 7: …"; a column may have any name."""
-    for name in columns:
-        for kind in ("Column", "Label"):
-            head = f"{kind} {name!r}, row "
-            if text.startswith(head):
-                row = text[len(head) :].split(":")[0].split(" ")[0]
-                return f"{head}{int(row) + start}{text[len(head) + len(row) :]}"
-    return text
 
 
 def _read(path: Path, names: list[str], rows: int) -> Iterator[Any]:
@@ -160,18 +139,3 @@ def _width(type_: Any, text: int) -> int:
     if is_text(kind):
         return LENGTH + text
     return max(1, kind.bit_width // 8) if is_number(kind) else PAGE
-
-
-def _files(entry: Path) -> tuple[ParquetFile, ...]:
-    if not entry.is_dir():
-        return (ParquetFile.found(entry),)
-    return tuple(file for inner in _visible(entry) for file in _files(inner))
-
-
-def _visible(folder: Path) -> list[Path]:
-    return [
-        entry
-        for entry in sorted(folder.iterdir())
-        if not entry.name.startswith((".", "_"))
-        and (entry.is_dir() or entry.name.lower().endswith(PARQUET))
-    ]

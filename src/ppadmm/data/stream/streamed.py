@@ -9,6 +9,8 @@ is, and each agent's rows go into blocks of a store that keeps what fits and spi
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,14 +22,17 @@ from ppadmm.data.partition import (
     agents_in_order,
     by_column_codes,
     named_by_column,
+    named_by_files,
     seen_values,
 )
 from ppadmm.data.schema import Schema
-from ppadmm.data.stream.assignment import LabelReader, Labels, labels
+from ppadmm.data.sites import Given, called
+from ppadmm.data.stream.assignment import LabelReader, Labels, held_out, labels, site_labels
 from ppadmm.data.stream.blocks import ShardStream, Streams, Writer
-from ppadmm.data.stream.parquet import PAGE, Group, ParquetFile, find_groups, placed
+from ppadmm.data.stream.parquet import PAGE, Group, ParquetFile, find_groups
 from ppadmm.data.stream.store import one_ahead
-from ppadmm.errors import DataError, InputError
+from ppadmm.data.tables import placed
+from ppadmm.errors import InputError
 from ppadmm.records import HoldsRecords
 
 MEMORY = 512 * 10**6
@@ -70,7 +75,7 @@ class StreamedData:
     ) -> Streams:
         """Read the files once and deal the records, four fifths for training."""
         plan = _plan(self, partition, agents)
-        with self._written(plan, self._dealt(plan, partition, seed, sizes)) as writer:
+        with self._written(plan, self._dealt(plan, seed, sizes)) as writer:
             return writer.streams(plan.dealt)
 
     def part(
@@ -83,7 +88,7 @@ class StreamedData:
     ) -> ShardStream:
         """Deal in the same way, but keep only the records of these agents, as one stream."""
         plan = _plan(self, partition, agents)
-        whose, nobody = self._dealt(plan, partition, seed, sizes), plan.agents + 1
+        whose, nobody = self._dealt(plan, seed, sizes), plan.agents + 1
 
         def own(batch: "Batch") -> Labels:
             dealt = whose(batch)
@@ -98,12 +103,12 @@ class StreamedData:
         with self._written(plan, lambda batch: np.zeros(batch.table.num_rows, np.int32)) as writer:
             return writer.of([0])
 
-    def _dealt(
-        self, plan: "StreamLayout", partition: Partition, seed: int, sizes: Sequence[int] | None
-    ) -> "Whose":
-        random = 1 if partition.names_agents else plan.agents
-        dealer = LabelReader(labels(self.n, random, seed, sizes))
-        return lambda batch: plan.whose(batch, dealer.next(batch.table.num_rows))
+    def _dealt(self, plan: "StreamLayout", seed: int, sizes: Sequence[int] | None) -> "Whose":
+        if plan.holder is None:
+            dealer = LabelReader(labels(self.n, plan.agents, seed, sizes))
+            return lambda batch: dealer.next(batch.table.num_rows)
+        readers = [LabelReader(each) for each in site_labels(plan.sizes, held_out(self.n), seed)]
+        return partial(_split_by_site, plan.holder, readers)
 
     @contextmanager
     def _written(self, plan: "StreamLayout", whose: "Whose") -> Iterator["Writer"]:
@@ -140,7 +145,7 @@ class Batch(HoldsRecords):
 
     def placed(self) -> Any:
         """Name the file and the row in every error."""
-        return placed(self.file, self.start, self.columns)
+        return placed(self.file.path, self.start, self.columns)
 
 
 Whose = Callable[[Batch], Labels]
@@ -166,15 +171,16 @@ class StreamAssignment:
         return self.data.part(numbers, self.partition, self.agents, self.seed, self.sizes)
 
 
-def open_stream(path: str, schema: Schema | None, memory: int | None = None) -> StreamedData:
-    """Look at a Parquet file or a folder of such files; read no record yet."""
+def open_stream(given: Given, schema: Schema | None, memory: int | None = None) -> StreamedData:
+    """Look at Parquet files, or folders of them; read no record yet."""
+    path = str(given) if isinstance(given, str | Path) else called(given)
     if schema is None:
         raise InputError(
             f"To stream {path!r} a schema is needed: bounds and categories cannot be read off a "
             "part of the records; give schema."
         )
     cap = MEMORY if memory is None else memory
-    groups = find_groups(path)
+    groups = find_groups(given)
     needed = [*(c.name for c in schema.columns), schema.label.name]
     files = [file for group in groups for file in group.files]
     for file in files:
@@ -212,14 +218,16 @@ def batch_rows(schema: Schema, memory: int) -> int:
 
 @dataclass(frozen=True)
 class StreamLayout(HoldsRecords):
-    """Who the agents are, which columns to read, and who holds the rows of a batch.
+    """Who the agents are and which columns to read.
 
-    `whose` gets the labels of a deal among agents, or of one into training and test only.
+    Where records have holders of their own, `holder` says who holds the rows of a batch and `sizes`
+    how many records each has; otherwise they are dealt.
     """
 
     dealt: Assignment
     columns: tuple[str, ...]
-    whose: Callable[[Batch, Labels], Labels]
+    holder: Whose | None = None
+    sizes: tuple[int, ...] = ()
 
     @property
     def agents(self) -> int:
@@ -235,7 +243,7 @@ def _plan(data: StreamedData, partition: Partition, agents: int) -> StreamLayout
         return _plan_by_files(data, needed)
     if partition.kind == "even":
         names = tuple(f"agent {i}" for i in range(agents))
-        return StreamLayout(Assignment(names, []), needed, lambda batch, dealt: dealt)
+        return StreamLayout(Assignment(names, []), needed)
     raise InputError(
         f"A stream cannot be dealt by its labels ({partition.kind}); choose even, column:NAME or "
         "files, or leave memory out."
@@ -249,32 +257,36 @@ def _plan_by_column(data: StreamedData, name: str, needed: tuple[str, ...]) -> S
     public = schema.public_values(name)
     values = public or _seen(data, name)
 
-    def whose(batch: Batch, dealt: Labels) -> Labels:
+    def holder(batch: Batch) -> Labels:
         with batch.placed():
             codes = by_column_codes(batch.table, name, values, schema.missing)
-        return _named(codes, dealt, len(values))
+        return codes.astype(np.int32)
 
     dealt = named_by_column(name, values, [], public is not None)
-    return StreamLayout(dealt, tuple(dict.fromkeys((*needed, name))), whose)
+    counts = sum(
+        (np.bincount(holder(batch), minlength=len(values)) for batch in data._batches([name])),
+        start=np.zeros(len(values), dtype=np.int64),
+    )
+    columns = tuple(dict.fromkeys((*needed, name)))
+    return StreamLayout(dealt, columns, holder, tuple(counts.tolist()))
 
 
 def _plan_by_files(data: StreamedData, needed: tuple[str, ...]) -> StreamLayout:
-    names = tuple(group.name for group in data.groups)
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"Two agents would be called {twice!r}; rename the file or the folder.")
-    dealt = Assignment(
-        names,
-        [],
-        caveat="Which agent holds a record follows from the file that it is in: that, and how many "
-        "records each agent has, count as public and are not protected.",
-    )
-    return StreamLayout(dealt, needed, lambda batch, whose: _named(batch.group, whose, len(names)))
+    def holder(batch: Batch) -> Labels:
+        return np.full(batch.table.num_rows, batch.group, dtype=np.int32)
+
+    dealt = named_by_files(tuple(group.name for group in data.groups), [])
+    return StreamLayout(dealt, needed, holder, tuple(group.rows for group in data.groups))
 
 
-def _named(agent: Any, dealt: Labels, agents: int) -> Labels:
-    """Turn training (0) and test (1) into the agent's number and `agents`."""
-    return np.where(dealt == 0, agent, agents).astype(np.int32)
+def _split_by_site(holder: Whose, readers: Sequence[LabelReader], batch: Batch) -> Labels:
+    """Give every row to its holder, or to the held-out set, which comes after all of them."""
+    codes = holder(batch)
+    whose = codes.copy()
+    for site in np.unique(codes):
+        rows = np.flatnonzero(codes == site)
+        whose[rows[readers[site].next(len(rows)) == 1]] = len(readers)
+    return whose
 
 
 def _seen(data: StreamedData, name: str) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from ppadmm.data import Partition
 from ppadmm.runs.specification import RunSpec
 
 SPELT = {"share": "test-share"}
@@ -23,11 +24,13 @@ def command(
     from_python = isinstance(spec["schema"], Mapping)  # a Schema, not the path of one
     if from_python or spec["speaking"]["clip"] != DEFAULTS["speaking"]["clip"]:
         return None
-    words = ["ppadmm", "train", str(spec["data"])]
+    data = spec["data"]
+    words = ["ppadmm", "train", *([data] if isinstance(data, str) else data)]
+    said = {"data"} | ({"agents"} if Partition.parse(spec["partition"]).names_agents else set())
     for name, value in spec.items():
         if name == "speaking":
             words += _options(value, DEFAULTS["speaking"])
-        elif name != "data":
+        elif name not in said:
             words += _options({name: value}, DEFAULTS)
     words += _options({"ledger": ledger, "dataset": dataset}, {})
     return shlex.join(words)

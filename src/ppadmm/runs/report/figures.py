@@ -81,7 +81,8 @@ class Figures:
     @property
     def pooled(self) -> bool:
         """Whether all records were at one place, so that there is one site and no network."""
-        return self.recipe is not None and self.recipe.pooled
+        pooled = self.recipe is not None and self.recipe.pooled
+        return pooled or self.result["agents"] == 1
 
     @property
     def shared(self) -> bool:

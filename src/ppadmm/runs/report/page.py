@@ -6,7 +6,7 @@ import hashlib
 import math
 import os
 from datetime import datetime
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from ppadmm import __version__
 from ppadmm.algorithms import ALGORITHMS, title_of
+from ppadmm.data.sites import called
 from ppadmm.errors import InputError
 from ppadmm.files import write_whole
 from ppadmm.runs.report.command import command
@@ -32,6 +33,8 @@ from ppadmm.runs.report.svg import (
 from ppadmm.runs.saved import SavedRun, load_run
 from ppadmm.runs.text import NOISES, PHASES_IN_WORDS
 
+MOST_BARS, MOST_LETTERS = 20, 28
+"""Agents with a bar each, and letters of a name above it."""
 EVENTS = {
     "ObjectivePerturbation": "perturbed local problem",
     "Gaussian": "Gaussian noise on a value",
@@ -97,7 +100,7 @@ def render(run: SavedRun, public: bool = False, live: Any = None) -> str:
         js_hash=content_hash(js),
         plots=_plots(figures, guess),
         command=_command(figures),
-        data=PurePath(figures.spec["data"]).name,
+        data=called(figures.spec["data"]),
         name=title_of(figures.result["algorithm"]),
         summary=figures.recipe.summary if figures.recipe else "",
         started=_spelt_time(figures.result["started"]),
@@ -142,6 +145,7 @@ def templates() -> jinja2.Environment:
         signed=signed,
         count="{:,}".format,
         bar=bar,
+        holders=holders,
     )
     return environment
 
@@ -204,6 +208,7 @@ def _plots(figures: Figures, guess: float | None) -> dict[str, Markup | None]:
         "distance": _distance(figures),
         "raster": _raster(figures),
         "network": _network(figures),
+        "sites": _sites(figures),
         "curve": _curve(figures),
     }
 
@@ -269,6 +274,34 @@ def _network(figures: Figures) -> Markup | None:
     ]
     title = f"The network of {len(rows)} agents"
     return draw("plot-network", title, graph["name"], nodes, graph["edges"])
+
+
+def _sites(figures: Figures) -> Markup | None:
+    """Draw how many records each agent holds, where they are not all alike: sizes are public."""
+    rows, sizes = figures.agents, figures.result["records"]
+    if not 2 <= len(rows) <= MOST_BARS or min(sizes) == max(sizes):
+        return None
+    bars = [
+        (shortened(row.name), row.records / max(sizes), f"{row.records:,} records, {_epsilon(row)}")
+        for row in rows
+    ]
+    return share_bars("plot-sites", "Records of each agent", bars, one_colour=True)
+
+
+def holders(partition: str) -> str:
+    """Say by what rule the agents hold their records."""
+    kind, _, value = partition.partition(":")
+    return {
+        "even": "dealt at random",
+        "column": f"by the column “{value}”",
+        "files": "by file: each file or folder is an agent",
+        "dirichlet": f"dealt by labels in shares of Dirichlet({value}), a simulation",
+    }.get(kind, "every site its own")
+
+
+def shortened(name: str) -> str:
+    """Return a name that leaves room beside it."""
+    return name if len(name) <= MOST_LETTERS else name[: MOST_LETTERS - 1] + "…"
 
 
 def _epsilon(row: AgentRow) -> str:

@@ -363,15 +363,17 @@ def _cells(
     return "".join(path)
 
 
-def share_bars(name: str, title: str, rows: Sequence[tuple[str, float, str]]) -> Markup:
+def share_bars(
+    name: str, title: str, rows: Sequence[tuple[str, float, str]], one_colour: bool = False
+) -> Markup:
     """Draw shares of one as bars: (words, share, how it is spelt), one below the other."""
     parts: list[Markup] = []
     for k, (words, share, spelt) in enumerate(rows):
-        y = 46 * k
+        y, kind = 46 * k, "f2" if one_colour else f"f{k + 1}"
         parts += [
             text(words, 0, y + 14, "label"),
             tag("rect", x=0, y=y + 20, width=WIDTH, height=14, rx=3, class_="ground"),
-            tag("rect", x=0, y=y + 20, width=WIDTH * share, height=14, rx=3, class_=f"f{k + 1}"),
+            tag("rect", x=0, y=y + 20, width=WIDTH * share, height=14, rx=3, class_=kind),
             text(spelt, WIDTH, y + 14, "tip end"),
         ]
     described = "; ".join(f"{words}: {spelt}" for words, _, spelt in rows) + "."

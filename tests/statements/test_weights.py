@@ -1,0 +1,109 @@
+"""Weights in certificates: they follow from public numbers, and κ follows from them."""
+
+import math
+
+import pytest
+
+from ppadmm.errors import CertificateError
+from ppadmm.statements.certificate import check
+from ppadmm.statements.json_schema import schema
+from tests.statements.signed import certificate, forged, statement
+
+HEAVY = 3
+"""The last of four agents has 20,000 records of 33,000."""
+
+
+def of_agent(change, number=HEAVY):
+    return lambda body: change(body["statement"]["agents"][number])
+
+
+def with_kappa(factor):
+    """Let every event of the heavy agent have another κ, reserved and booked alike."""
+
+    def change(agent):
+        for event in (*agent["reserved"], *agent["booked"]):
+            if "kappa" in event:
+                event["kappa"] *= factor
+
+    return of_agent(change)
+
+
+def with_weight(weight, number=HEAVY):
+    return of_agent(lambda agent: agent.update(weight=weight), number)
+
+
+def of_run(**changes):
+    return lambda body: body["statement"]["run"].update(changes)
+
+
+def test_by_records_weights_add_up_to_the_number_of_sites():
+    agents = statement("unequal")["agents"]
+    assert [agent["weight"] for agent in agents] == pytest.approx(
+        [4 / 33, 12 / 33, 36 / 33, 80 / 33]
+    )
+    kappas = [agent["reserved"][0]["kappa"] for agent in agents]
+    degrees = [sum(i in edge for edge in statement("unequal")["run"]["edges"]) for i in range(4)]
+    assert [k * d for k, d in zip(kappas, degrees, strict=True)] == pytest.approx(
+        [kappas[0] * degrees[0]] * 4
+    ), "κ = c₁/(n(λ̂/N + 2η|B|)/w) is that of all records wherever they are"
+    assert check(certificate("unequal")).statement == statement("unequal")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (with_weight(1.0), "has a weight of 1, by records it is 2.42424"),
+        (with_weight(0.0), "has a weight of 0, by records it is 2.42424"),
+        (with_weight(80 / 33 * (1 - 1e-6)), "by records it is 2.42424"),
+        (with_weight(1.0, number=0), "Agent 0 has a weight of 1, by records it is 0.121212"),
+        (of_run(weights="equal"), "by equal it is 1"),
+        (of_run(weights="alike"), "is not one of"),
+        (with_kappa(33 / 80), "an event has κ = .*, the terms of the run give"),
+        (with_kappa(1 - 1e-5), "an event has κ = "),
+        (of_run(eta=0.0), "the terms of the run give inf"),
+        (of_run(eta=-1.0), "the terms of the run give inf"),
+        (of_run(edges=[]), "by records it is|terms of the run give"),
+        (of_agent(lambda agent: agent.update(records=5)), "has a weight of"),
+        (of_agent(lambda agent: agent.update(records=10**400)), "records is too large"),
+        (with_weight(10**400), "weight is too large"),
+        (with_weight(-1.0), "weight is too small"),
+        (of_run(regularisation=10**400), "regularisation is too large"),
+        (
+            lambda body: [agent.update(records=0) for agent in body["statement"]["agents"]],
+            "by records it is 0",
+        ),
+    ],
+)
+def test_a_lie_about_weights_or_what_follows_is_refused(change, reason):
+    with pytest.raises(CertificateError, match=reason):
+        check(forged(change, "unequal"))
+
+
+def test_a_larger_kappa_costs_more_and_is_no_lie():
+    """Noise may be for a smaller μ than the run has; then ε must be that of the larger κ."""
+    with pytest.raises(CertificateError, match="the events give"):
+        check(forged(with_kappa(1.5), "unequal"))
+
+
+def test_a_lie_that_fits_in_itself_is_left_to_the_agreement():
+    """Other numbers of records, with the weights that follow: nothing in it says no."""
+
+    def change(body):
+        sizes = [1000, 3000, 9000, 40000]
+        for agent, n in zip(body["statement"]["agents"], sizes, strict=True):
+            agent.update(records=n, weight=4 * n / sum(sizes))
+
+    assert math.isclose(check(forged(change, "unequal")).statement["agents"][3]["weight"], 160 / 53)
+
+
+def test_a_search_that_is_not_mentioned_is_none():
+    def change(body):
+        del body["statement"]["tuned"]["search"]
+
+    assert check(forged(change, "unequal")).statement["private"]
+
+
+def test_the_schema_of_a_certificate_has_that_of_a_statement_in_it():
+    inner, outer = schema("statement"), schema("certificate")["$defs"]
+    assert {name: inner[name] for name in outer["statement"]} == outer["statement"]
+    assert {name: outer[name] for name in inner["$defs"]} == inner["$defs"]
