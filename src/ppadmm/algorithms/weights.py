@@ -45,7 +45,8 @@ def site_weights(
         return (1.0,) * len(records)
     if not any(records):
         raise InputError("Sites are weighed by their records, and none has any; give them some.")
-    pairs = zip(records, budgets or [None] * len(records), strict=True)
+    each = [None] * len(records) if budgets is None else budgets
+    pairs = zip(records, each, strict=True)
     own = [share(kind, n, budget, parameters) for n, budget in pairs]
     holders, total = sum(n > 0 for n in records), sum(own)
     return tuple(holders * part / total for part in own)

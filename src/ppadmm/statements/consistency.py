@@ -109,7 +109,7 @@ def _sites(bodies: Sequence[Plain]) -> Iterator[str]:
 
 
 def _weights(holders: Sequence[Plain], bodies: Sequence[Plain]) -> Iterator[str]:
-    """Yield who has another weight for what counts of it than the first, where not all are alike."""
+    """Yield who has another weight for what counts of it than the first, unless all are alike."""
     if not holders or holders[0]["statement"]["run"]["weights"] == "equal":
         return
     first, *others = holders

@@ -169,7 +169,7 @@ def weight_share(statement: Plain, agent: Plain) -> float:
         return float(agent["records"])
     if not 0.0 < claimed <= LARGEST_EPSILON:
         raise CertificateError(
-            f"Agent {agent['agent']} counts by its noise, which nobody can tell for ε = {claimed:g}."
+            f"Agent {agent['agent']} counts by its noise, which ε = {claimed:g} does not say."
         )
     budget = Budget(claimed, statement["delta"])
     return share(kind, agent["records"], budget, statement["run"]["parameters"])
