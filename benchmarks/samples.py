@@ -85,7 +85,7 @@ def private(V, n, seed, epsilon, plan, everything):
 
 def default_plan(n, d, epsilon):
     """What `ppadmm train` would choose."""
-    sizes = Sizes((n,) * AGENTS, d, GRAPH.degrees, (1.0,) * AGENTS)
+    sizes = Sizes((n,) * AGENTS, d, GRAPH.degrees, (1.0,) * AGENTS, GRAPH.connectivity)
     return recipe_named("pp").defaults(sizes, [Budget(epsilon, DELTA)] * AGENTS, LOSS, None, None)
 
 

@@ -46,6 +46,12 @@ SPECS = {
     "pooled": {**SMALL, "algorithm": "centralised", "rounds": 1},
     "one-shot": {**SMALL, "algorithm": "one-shot", "rounds": 1},
     "unequal": {**SMALL, "records": (1000, 3000, 9000, 20000)},
+    "by-noise": {
+        **SMALL,
+        "records": (1000, 3000, 9000, 20000),
+        "epsilons": (8.0, 1.0, 4.0, 2.0),
+        "weights": "noise",
+    },
     "thirty": {**SMALL, "agents": 30, "graph": "small-world"},
 }
 

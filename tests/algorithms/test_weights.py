@@ -4,13 +4,17 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ppadmm.accounting import Budget
+from ppadmm.accounting.gaussian import gdp_ratio
 from ppadmm.algorithms import build
 from ppadmm.algorithms.base import site_in
 from ppadmm.algorithms.gradient import STEP
-from ppadmm.algorithms.method import MethodSpec, choose
+from ppadmm.algorithms.method import MethodSpec, choose, weigh
 from ppadmm.algorithms.settings import Speaking
+from ppadmm.algorithms.weights import WEIGHTS as KINDS
 from ppadmm.algorithms.weights import site_weights
 from ppadmm.engines.local import averaged
 from ppadmm.errors import InputError
@@ -123,22 +127,24 @@ def test_who_only_listens_minimises_the_same_whatever_its_weight():
 
 @pytest.mark.parametrize("sizes", [(7, 9000), (50, 50, 20000, 1), (1000,) * 5])
 def test_the_default_beta_is_enough_for_every_agent(sizes):
-    budgets, degrees = [Budget(1.0, 1e-6)] * len(sizes), [len(sizes) - 1] * len(sizes)
-    found = choose(MethodSpec(), (sizes, 5, degrees), budgets, Logistic())
+    budgets, graph = [Budget(1.0, 1e-6)] * len(sizes), make_graph("complete", len(sizes))
+    found = choose(MethodSpec(), (sizes, 5, graph), budgets, Logistic())
     terms = {"rounds": found.rounds, "eta": (found.eta,), "beta": found.beta}
     rules("pp", "complete", sizes, budgets=(budgets[0],), regularisation=(0.0,), **terms)
 
 
 def test_steps_of_gradient_descent_are_those_of_the_heaviest_site():
+    """With much budget it goes on for long, and the longest step that is allowed is taken."""
     method = MethodSpec(algorithm="gradient")
 
     def step(*records):
-        budgets = [Budget(1.0, 1e-6)] * len(records)
-        degrees = [1] * len(records)
-        return choose(method, (records, 5, degrees), budgets, Logistic()).eta
+        budgets = [Budget(20.0, 1e-6)] * len(records)
+        network = make_graph("complete", len(records))
+        return choose(method, (records, 5, network), budgets, Logistic()).eta
 
-    assert step(100, 100) == STEP
-    assert step(100, 300) == pytest.approx(STEP / 1.5)
+    assert step(10_000, 10_000) == STEP
+    assert step(10_000, 30_000) == pytest.approx(STEP / 1.5)
+    assert step(10, 10) < STEP
 
 
 def test_an_average_by_weight_leaves_out_who_has_no_records():
@@ -156,3 +162,40 @@ def test_equal_sizes_count_alike_to_the_last_bit():
         for kind in ("records", "equal")
     )
     np.testing.assert_array_equal(first, second)
+
+
+holdings = st.lists(st.integers(0, 10**6), min_size=1, max_size=20).filter(any)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(records=holdings, epsilon=st.floats(0.05, 20), parameters=st.integers(1, 10**4))
+def test_weights_of_sites_with_records_add_up_to_their_number(kind, records, epsilon, parameters):
+    weights = site_weights(kind, records, [Budget(epsilon, 1e-6)] * len(records), parameters)
+    held = [w for w, n in zip(weights, records, strict=True) if n]
+    assert sum(held) == pytest.approx(len(held))
+    assert kind == "equal" or not any(w for w, n in zip(weights, records, strict=True) if not n)
+
+
+def test_weights_by_noise_give_the_mean_gradient_the_least_variance():
+    records, epsilons, p = (4000, 1000, 1000, 250), (0.3, 0.1, 2.0, 8.0), 41
+    budgets = [Budget(epsilon, 1e-6) for epsilon in epsilons]
+    n, m = np.array(records), np.array([gdp_ratio(e, 1e-6) for e in epsilons])
+    each = 1.0 / (4.0 * n) + 4.0 * p / (n * m) ** 2
+
+    def variance(weights):
+        return (np.array(weights) ** 2 * each).sum() / sum(weights) ** 2
+
+    best = site_weights("noise", records, budgets, p)
+    rng = np.random.default_rng(0)
+    others = [np.array(best) * np.exp(0.1 * rng.standard_normal(4)) for _ in range(100)]
+    assert variance(best) < min(map(variance, others))
+    assert variance(best) < 0.2 * variance(site_weights("records", records))
+    assert best[2] > best[1]  # as many records, a larger budget
+
+
+def test_without_noise_weights_by_noise_are_those_by_records():
+    records, budgets = (5, 0, 70), [Budget(1.0, 1e-6)] * 3
+    assert site_weights("noise", records) == site_weights("records", records)
+    free = MethodSpec(algorithm="non-private", weights="noise")
+    assert weigh(free, records, budgets, 9) == site_weights("records", records)
+    assert weigh(MethodSpec(algorithm="centralised"), records, budgets, 9) == (1.0,)

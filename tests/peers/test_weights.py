@@ -88,6 +88,26 @@ def test_all_certificates_of_a_run_hold_together(written):
         assert verdict.unchecked == ()
 
 
+def test_weights_by_noise_are_those_of_the_budgets_that_all_signed(written):
+    agreement = terms(weights="noise")
+    first, *others = agreement.parties
+    generous = replace(agreement, parties=(replace(first, epsilon=4 * first.epsilon), *others))
+    assert generous.site_weights[0] > agreement.site_weights[0]
+    said = [check(certificate(i, generous)).statement["agents"][0]["weight"] for i in range(3)]
+    assert tuple(said) == generous.site_weights
+    assert sum(said) == pytest.approx(3.0)
+
+
+def test_two_sites_tell_on_a_third_by_noise_too(tmp_path):
+    agreement, paths = terms(weights="noise"), [tmp_path / "0.json", tmp_path / "2.json"]
+    for i, path in zip((0, 2), paths, strict=True):
+        path.write_bytes(certificate(i, agreement))
+    verify_certificates(paths)
+    paths[1].write_bytes(certificate(2, agreement, lighter))
+    with pytest.raises(CertificateError, match=r"each record of 'site 2' has a weight of"):
+        verify_certificates(paths)
+
+
 def test_one_site_alone_cannot_show_its_weight_and_verify_says_so(written):
     (path,), agreement = written({2: lighter})
     (verdict,) = verify_certificates([path])

@@ -4,6 +4,8 @@ import math
 
 import pytest
 
+from ppadmm.accounting import Budget
+from ppadmm.algorithms.weights import site_weights
 from ppadmm.errors import CertificateError
 from ppadmm.statements.certificate import check
 from ppadmm.statements.json_schema import schema
@@ -77,6 +79,32 @@ def test_by_records_weights_add_up_to_the_number_of_sites():
 def test_a_lie_about_weights_or_what_follows_is_refused(change, reason):
     with pytest.raises(CertificateError, match=reason):
         check(forged(change, "unequal"))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (with_weight(1.0), "has a weight of 1, by noise it is "),
+        (of_run(weights="records"), "by records it is "),
+        (of_run(parameters=400_000), "by noise it is "),
+        (of_agent(lambda agent: agent.update(claimed=40.0)), "by noise it is "),
+        (of_agent(lambda agent: agent.update(claimed=1e7)), "which ε = 1e.07 does not say"),
+        (with_kappa(1 - 1e-5), "an event has κ = "),
+    ],
+)
+def test_a_lie_about_weights_by_noise_is_refused(change, reason):
+    assert check(certificate("by-noise")).statement == statement("by-noise")
+    with pytest.raises(CertificateError, match=reason):
+        check(forged(change, "by-noise"))
+
+
+def test_weights_by_noise_follow_records_and_budgets():
+    agents = statement("by-noise")["agents"]
+    budgets = [Budget(agent["claimed"], statement("by-noise")["delta"]) for agent in agents]
+    records = [agent["records"] for agent in agents]
+    true = site_weights("noise", records, budgets, statement("by-noise")["run"]["parameters"])
+    assert [agent["weight"] for agent in agents] == pytest.approx(true, rel=1e-9)
+    assert agents[0]["weight"] > agents[1]["weight"]  # fewer records, a larger budget
 
 
 def test_a_larger_kappa_costs_more_and_is_no_lie():

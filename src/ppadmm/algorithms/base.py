@@ -133,12 +133,13 @@ class Recipe:
     """An algorithm as a user sees it: how to build it and what may be said of it.
 
     `title` is its name in headings. `pooled`: all records are at one place. `listens`: neighbours'
-    values enter the subproblem, and η its convexity. `tests`: an agent may be silent, as a private
-    test says. `noiseless`: nothing is drawn and no ε exists. `always_charged`: an agent with
-    records speaks only in rounds that it pays for. `every`: it reads its records in one round of so
-    many. `alone` names what a single agent, who has nobody to exchange with, runs in its place;
-    None if that makes no sense. `not_private_because` is empty for an algorithm whose runs may be
-    called private. `noise_source` names where its unseeded noise comes from.
+    values enter the subproblem, and η its convexity. `solves`: there is a subproblem, with a β.
+    `tests`: an agent may be silent, as a private test says. `noiseless`: nothing is drawn and no ε
+    exists. `always_charged`: an agent with records speaks only in rounds that it pays for. `every`:
+    it reads its records in one round of so many. `alone` names what a single agent, who has nobody
+    to exchange with, runs in its place; None if that makes no sense. `not_private_because` is empty
+    for an algorithm whose runs may be called private. `noise_source` names where its unseeded noise
+    comes from.
     """
 
     name: str
@@ -153,5 +154,6 @@ class Recipe:
     alone: str | None = None
     pooled: bool = False
     listens: bool = True
+    solves: bool = True
     not_private_because: str = ""
     noise_source: str = "OpenDP, secure"

@@ -1,14 +1,19 @@
 """η and T when the user gives none: from public sizes and the budget, never from records.
 
-The averaged model of T rounds with penalty η behaves like a regularised one, and the best amount of
-regularisation grows with the noise that remains after averaging over agents,
+Over T rounds the agents' mean moves as in gradient descent that stops at time T/(2ηD), D the mean
+degree, whatever the network, the sizes and the skew are. So 2ηD/T acts as a regulariser, and the
+best amount of it grows with the noise that remains after averaging over agents,
 
     x = √d·σ̄,   σ̄ = s/(m√N),   m = the Δ/σ of a Gaussian mechanism with the whole budget,
 
-as η/T = RATE·x^POWER/√(mean degree). The rounds cancel out of everything else but the curvature
-term of the accountant, about Tφκ² with κ = c₁/(2η|B|n), which falls as 1/T at a fixed η/T: T is
-the least, between the limits, that keeps it below CURVATURE of the budget m²/2. The constants were
-fitted by `benchmarks/defaults.py` on synthetic data only; docs/defaults.md shows the simulation.
+as η/T = RATE·x^POWER/D. Rounds must then be enough for two things. Agents whose records differ must
+agree: differences between them die away as ηℓ₂T grows, ℓ₂ the network's algebraic connectivity, and
+it is at least AGREEMENT. And the curvature term of the accountant, about Tφκ² with κ = c₁/(2η|B|n),
+falls as 1/T at a fixed η/T: it takes at most a share of CURVATURE[0] of the budget m²/2. T is the
+least that does, between the limits. If the most rounds are too few, η is raised until curvature
+takes CURVATURE[1]. These are shares of all noise; no agent's own share is above WORST. The
+constants were fitted by `benchmarks/defaults.py` on synthetic data only; docs/defaults.md shows the
+simulation.
 
 m is that of as much of the budget as the sampler lets one spend.
 
@@ -27,9 +32,11 @@ from ppadmm.accounting.sensitivity import sampler_distance
 from ppadmm.mechanisms.limits import least_beta, noise_quantile, public_radius
 from ppadmm.problem.losses import Loss
 
-RATE, POWER = 0.1, 4.0 / 3.0
-CURVATURE = 0.2
-ROUNDS = (80, 200)
+RATE, POWER = 0.155, 4.0 / 3.0
+CURVATURE, WORST = (0.1, 0.2), 0.4
+AGREEMENT = 0.22
+ROUNDS, ROUNDS_BY_SITES = (80, 400), 40.0
+"""The least and the most rounds; with more than a hundred sites the most are 40√N."""
 BETA = 1e-8
 LOUDER = 8.0
 """How much larger than s√T/m the noise of a calibrated run may be, where β is chosen."""
@@ -40,13 +47,15 @@ class Sizes:
     """What is public about a run before it starts, of the agents who have records.
 
     In the common objective a site's curvature, sensitivity and noise are those of n/w records that
-    count once: its `effective` number. With weights by records all have the same.
+    count once: its `effective` number. With weights by records all have the same. `connectivity` is
+    ℓ₂ of the network, infinite where nobody has to agree.
     """
 
     records: tuple[int, ...]
     features: int
     degrees: tuple[int, ...]
     weights: tuple[float, ...]
+    connectivity: float = math.inf
 
     @property
     def agents(self) -> int:
@@ -127,34 +136,45 @@ def usable(sizes: Sizes, budgets: Sequence[Budget], loss: Loss, rounds: int) -> 
 
 def default_rounds(sizes: Sizes, budgets: Sequence[Budget], loss: Loss) -> int:
     """Return T."""
-    budgets = usable(sizes, budgets, loss, ROUNDS[1])
+    most = max(ROUNDS[1], int(ROUNDS_BY_SITES * math.sqrt(sizes.agents)))
+    budgets = usable(sizes, budgets, loss, most)
     rate = penalty_rate(sizes, remaining_noise(sizes, budgets, loss.lipschitz))
-    needed = (_floor(sizes, budgets, loss) / rate) ** 2
-    return int(np.clip(math.ceil(needed), *ROUNDS))
+    flat = (_floor(sizes, budgets, loss, CURVATURE[0]) / rate) ** 2
+    agreed = math.sqrt(AGREEMENT / (sizes.connectivity * rate))
+    return int(np.clip(math.ceil(max(flat, agreed)), ROUNDS[0], most))
 
 
 def default_eta(sizes: Sizes, budgets: Sequence[Budget], loss: Loss, rounds: int) -> float:
     """Return η for T = `rounds`, to two significant digits (rounded up)."""
     budgets = usable(sizes, budgets, loss, rounds)
     wanted = rounds * penalty_rate(sizes, remaining_noise(sizes, budgets, loss.lipschitz))
-    return _round_up(max(wanted, _floor(sizes, budgets, loss) * math.sqrt(rounds)))
+    least = _floor(sizes, budgets, loss, CURVATURE[1]) * math.sqrt(rounds)
+    return _round_up(max(wanted, least))
 
 
 def penalty_rate(sizes: Sizes, noise: float) -> float:
     """Return η/T for noise of standard deviation σ̄ in every coordinate of the mean gradient."""
     degree = sum(sizes.degrees) / sizes.agents
-    return float(RATE * (math.sqrt(sizes.features) * noise) ** POWER / math.sqrt(degree))
+    return float(RATE * (math.sqrt(sizes.features) * noise) ** POWER / degree)
 
 
-def _floor(sizes: Sizes, budgets: Sequence[Budget], loss: Loss) -> float:
-    """Return the η at which Tφκ² is CURVATURE·m²/2 at the worst agent, divided by √T."""
-    triples = zip(sizes.effective, sizes.degrees, budgets, strict=True)
-    return max(
-        loss.smoothness
-        * math.sqrt(loss.square)
-        / (2.0 * degree * n * gdp_ratio(b.epsilon, b.delta) * math.sqrt(CURVATURE / 2.0))
-        for n, degree, b in triples
-    )
+def stopping_time(sizes: Sizes, budgets: Sequence[Budget], loss: Loss) -> float:
+    """Return T/(2ηD) of the rule: how long gradient descent with as much noise goes on."""
+    budgets = usable(sizes, budgets, loss, ROUNDS[1])
+    rate = penalty_rate(sizes, remaining_noise(sizes, budgets, loss.lipschitz))
+    return sizes.agents / (2.0 * sum(sizes.degrees) * rate)
+
+
+def _floor(sizes: Sizes, budgets: Sequence[Budget], loss: Loss, share: float) -> float:
+    """Return η/√T at which curvature takes `share` of the budget, and WORST at no agent's.
+
+    Tφκ²/(m²/2) = 2φ(c₁/(2|B|nm))²·T/η² at an agent; agents count by their noise, (1/(nm))².
+    """
+    ratios = np.array([gdp_ratio(b.epsilon, b.delta) for b in budgets])
+    noise = 1.0 / (np.array(sizes.effective) * ratios)
+    each = loss.square * 2.0 * (loss.smoothness * noise / (2.0 * np.array(sizes.degrees))) ** 2
+    average = float(np.average(each, weights=noise**2))
+    return math.sqrt(max(average / share, float(each.max()) / WORST))
 
 
 def smallest_mu(budget: Budget, n: float, loss: Loss, features: int, releases: int) -> float:

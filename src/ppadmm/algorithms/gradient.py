@@ -21,7 +21,7 @@ from ppadmm.accounting.calibration import Budget, largest_private
 from ppadmm.accounting.events import Approximate, Charge, Gaussian, Tally
 from ppadmm.accounting.sensitivity import MARGIN
 from ppadmm.algorithms.base import Bits, Recipe, Reserved, SharedState, Site
-from ppadmm.algorithms.defaults import Hyperparameters, Sizes
+from ppadmm.algorithms.defaults import Hyperparameters, Sizes, stopping_time
 from ppadmm.algorithms.settings import Settings
 from ppadmm.arrays import Array
 from ppadmm.mechanisms import ChargedNoise, Release
@@ -31,8 +31,8 @@ from ppadmm.problem.losses import Loss
 from ppadmm.problem.risk import summing
 from ppadmm.records import HoldsRecords
 
-STEP, ROUNDS = 16.0, 400
-"""α·w of the heaviest agent: its steps are the longest, and too long a step overshoots."""
+STEP, ROUNDS = 16.0, (400, 1000)
+"""α·w of the heaviest agent, whose steps are the longest, at c₁ = ¼; the least and most rounds."""
 ROOM = 64.0
 """The radius of values, in units of T steps along the steepest gradient."""
 
@@ -154,7 +154,11 @@ def _charge(budget: Budget, releases: int, d: int) -> tuple[float, Charge]:
 def _plan(
     sizes: Sizes, budgets: Sequence[Budget], loss: Loss, rounds: int | None, eta: float | None
 ) -> Hyperparameters:
-    return Hyperparameters(rounds or ROUNDS, eta or STEP / max(sizes.weights))
+    """Return αT as PP-ADMM's rule has it; no step of the heaviest agent is too long."""
+    time = stopping_time(sizes, budgets, loss)
+    longest = STEP / (4.0 * loss.smoothness * max(sizes.weights))
+    rounds = rounds or int(np.clip(math.ceil(time / (eta or longest)), *ROUNDS))
+    return Hyperparameters(rounds, eta or min(time / rounds, longest))
 
 
 RECIPE = Recipe(
@@ -165,4 +169,5 @@ RECIPE = Recipe(
     defaults=_plan,
     always_charged=True,
     alone="centralised",
+    solves=False,
 )

@@ -20,6 +20,7 @@ from ppadmm.algorithms.settings import (
 )
 from ppadmm.algorithms.weights import WEIGHTS, site_weights
 from ppadmm.errors import InputError
+from ppadmm.problem.graphs import Graph
 from ppadmm.problem.losses import LOSSES, Loss
 from ppadmm.problem.multiclass import MULTICLASS
 
@@ -94,29 +95,32 @@ class MethodSpec:
         return self.calibration == "proven" and not self.recipe.noiseless
 
 
-PublicSizes = tuple[Sequence[int], int, Sequence[int]]
-"""Every agent's number of records, the features of a record, and every agent's degree."""
+PublicSizes = tuple[Sequence[int], int, Graph]
+"""Every agent's number of records, the features of a record, and the network."""
 
 
 def choose(
     method: MethodSpec, sizes: PublicSizes, budgets: Sequence[Budget], loss: Loss
 ) -> MethodSpec:
     """Return the method with nothing left open: chosen from sizes and budgets, all public."""
-    records, features, degrees = sizes
-    recipe = method.recipe
+    records, features, graph = sizes
+    recipe, parameters = method.recipe, features * loss.outputs
     if recipe.pooled:
         public, budgets = Sizes((sum(records),), features, (1,), (1.0,)), [strictest(budgets)]
     else:
-        holds, weights = [n > 0 for n in records], site_weights(method.weighting, records)
+        holds, weights = [n > 0 for n in records], weigh(method, records, budgets, parameters)
         public = Sizes(
-            tuple(compress(records, holds)), features,
-            tuple(compress(degrees, holds)), tuple(compress(weights, holds)),
-        )  # fmt: skip
+            tuple(compress(records, holds)),
+            features,
+            tuple(compress(graph.degrees, holds)),
+            tuple(compress(weights, holds)),
+            graph.connectivity,
+        )
         budgets = list(compress(budgets, holds))
     found = recipe.defaults(public, budgets, loss, method.rounds, method.eta)
     found = replace(found, regularisation=method.regularisation or found.regularisation)
     beta = method.beta
-    if beta is None and not recipe.not_private_because:
+    if beta is None and recipe.solves and not recipe.not_private_because:
         counted = public.degrees if recipe.listens else (0,) * public.agents
         beta = default_beta(found, replace(public, degrees=counted), budgets, loss)
     return replace(
@@ -127,6 +131,16 @@ def choose(
         beta=beta or BETA,
         weights=method.weighting,
     )
+
+
+def weigh(
+    method: MethodSpec, records: Sequence[int], budgets: Sequence[Budget], parameters: int
+) -> tuple[float, ...]:
+    """Return how much every agent counts, or the one place of pooled records."""
+    if method.recipe.pooled:
+        return (1.0,)
+    noisy = None if method.recipe.noiseless else budgets
+    return site_weights(method.weighting, records, noisy, parameters)
 
 
 def strictest(budgets: Sequence[Budget]) -> Budget:

@@ -10,7 +10,8 @@ from ppadmm.algorithms.settings import Settings
 from ppadmm.mechanisms import ExactMinimiser, FreeMinimiser
 from ppadmm.problem.losses import Loss
 
-ETA, ROUNDS = 5e-4, 100
+PENALTY, ROUNDS = 0.0025, 400
+"""η times the mean degree, and T: enough for sites whose labels differ, and for sparse networks."""
 
 
 def build_non_private(site: Site, settings: Settings) -> ADMM:
@@ -27,8 +28,9 @@ def _plan(
 
     Without it separable records have no minimiser. It is what scikit-learn calls C = 1.
     """
-    weight = 0.0 if any(sizes.degrees) else 1.0 / sum(sizes.records)
-    return Hyperparameters(rounds or ROUNDS, eta or ETA, weight)
+    degree = sum(sizes.degrees) / sizes.agents
+    weight = 0.0 if degree else 1.0 / sum(sizes.records)
+    return Hyperparameters(rounds or ROUNDS, eta or PENALTY / max(degree, 1.0), weight)
 
 
 RECIPE = Recipe(

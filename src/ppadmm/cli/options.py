@@ -116,9 +116,9 @@ Weights = Annotated[
     _open(
         "--weights",
         "NAME",
-        "How sites count: by their records, or equal",
+        "How sites count: by their records, equal, or by their records and noise",
         "records",
-        "records, equal",
+        "records, equal, noise",
     ),
 ]
 _regularisation = partial(_open, "--regularisation", "λ", "Weight of ½‖θ‖²")

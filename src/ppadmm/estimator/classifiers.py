@@ -296,8 +296,7 @@ class _PrivateLinear(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _keep(self, prepared: Prepared, output: EngineOutput, statement: Statement) -> None:
         """Keep what was released, and nothing of the records."""
         K = prepared.federation.loss.outputs
-        weights = prepared.federation.weights(prepared.method)
-        self._theta = output.trace.model(weights)[0].reshape(K, -1)
+        self._theta = output.trace.model(prepared.weights)[0].reshape(K, -1)
         self._tallies = tuple(output.reserved)
         self.privacy_statement_ = statement
         self.private_ = statement.private

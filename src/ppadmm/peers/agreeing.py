@@ -80,7 +80,7 @@ def draft_agreement(
     parties, network = tuple(each.party for each in order), graph_from(graph, len(order), 0)
     loss = loss_for(method.loss, order[0].classes, method.multiclass)
     budgets = [Budget(party.epsilon, method.delta) for party in parties]
-    sizes = (tuple(party.records for party in parties), order[0].features, network.degrees)
+    sizes = (tuple(party.records for party in parties), order[0].features, network)
     return Agreement(
         parties=parties,
         edges=network.edges,

@@ -6,15 +6,15 @@ of another run, or of the same run under other terms, is refused by its very nam
 
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ppadmm import canonical, checks
 from ppadmm.accounting import Budget
 from ppadmm.algorithms import Settings
 from ppadmm.algorithms.defaults import BETA
-from ppadmm.algorithms.method import MethodSpec, settings_of
+from ppadmm.algorithms.method import MethodSpec, settings_of, weigh
 from ppadmm.algorithms.settings import Speaking
-from ppadmm.algorithms.weights import site_weights
 from ppadmm.errors import InputError
 from ppadmm.files import require_format
 from ppadmm.problem import Graph
@@ -117,10 +117,12 @@ class Agreement(MethodSpec):
         """The network; refuses edges that leave a party out."""
         return Graph(len(self.parties), self.edges, "agreement")
 
-    @property
+    @cached_property
     def site_weights(self) -> tuple[float, ...]:
-        """How much every party counts, by the numbers of records that all signed."""
-        return site_weights(self.weighting, [party.records for party in self.parties])
+        """How much every party counts, by the records and budgets that all signed."""
+        budgets = [Budget(party.epsilon, self.delta) for party in self.parties]
+        records = [party.records for party in self.parties]
+        return weigh(self, records, budgets, self.parameters)
 
     @property
     def digest(self) -> str:

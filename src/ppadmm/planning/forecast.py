@@ -173,7 +173,8 @@ def setup(case: Scenario, epsilon: float) -> Setup:
     settings = case.settings([epsilon])
     first = settings[0]
     empty = NoRecords(case.parameters, case.loss)
-    rules = _rules(case, settings, [ScaledRisk(empty, n) for n in case.holdings])
+    counted = [ScaledRisk(empty, n) for n in case.holdings]
+    rules = _rules(case, settings, counted, epsilon)
     noise = tuple({k: float(v[0]) for k, v in rule.scales.items()} for rule in rules)
     bound = worst([tally_of(reserved_by(rule.reserved[0])) for rule in rules], case.method.delta)
     return Setup(
@@ -207,13 +208,14 @@ def simulate(
     """Return the test errors of len(seeds) runs at every feasible ε.
 
     The sites hold the records `parts`, else as many as are dealt to them. Budgets with the same
-    T and β advance together, as columns of one run.
+    T, β and weights advance together, as columns of one run.
     """
-    batches: dict[tuple[int | None, float | None], list[float]] = {}
+    batches: dict[Any, list[float]] = {}
     for epsilon in epsilons:
         if infeasible(case, epsilon) is None:
             method = case.chosen(epsilon)
-            batches.setdefault((method.rounds, method.beta), []).append(epsilon)
+            alike = (method.rounds, method.beta, case.weights(epsilon))
+            batches.setdefault(alike, []).append(epsilon)
     group = group.with_features(case.features)
     dealt = group.dealt(case.records) if parts is None else parts
     risks = group.risks(case, dealt) if batches else []
@@ -232,20 +234,21 @@ def _batch(
 ) -> dict[float, Judged]:
     settings = case.settings([epsilon for epsilon in epsilons for _ in seeds])
     noise = SeededNoise(tuple(seed for _ in epsilons for seed in seeds))
-    rules = [_coarse(rule) for rule in _rules(case, settings, risks)]
+    rules = [_coarse(rule) for rule in _rules(case, settings, risks, epsilons[0])]
     agents = [
         Agent(rule, i, rule.site.neighbours, [MemoryLedger() for _ in noise.seeds], noise)
         for i, rule in enumerate(rules)
     ]
-    models = local.run(agents).model(case.weights).reshape(len(epsilons), len(seeds), -1)
+    models = local.run(agents).model(case.weights(epsilons[0]))
+    models = models.reshape(len(epsilons), len(seeds), -1)
     return {e: group.judge(own) for e, own in zip(epsilons, models, strict=True)}
 
 
 def _rules(
-    case: Scenario, settings: Sequence[Settings], risks: Sequence[Risk]
+    case: Scenario, settings: Sequence[Settings], risks: Sequence[Risk], epsilon: float
 ) -> list[Algorithm[Any]]:
-    build = case.method.recipe.build
-    return [build(site, own) for site, own in zip(case.sites(risks), settings, strict=True)]
+    build, sites = case.method.recipe.build, case.sites(risks, epsilon)
+    return [build(site, own) for site, own in zip(sites, settings, strict=True)]
 
 
 def _coarse(rule: Any) -> Any:

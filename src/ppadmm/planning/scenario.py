@@ -7,8 +7,7 @@ from itertools import pairwise
 from ppadmm.accounting import Budget
 from ppadmm.algorithms import Settings, Site, name_alone
 from ppadmm.algorithms.base import site_in
-from ppadmm.algorithms.method import MethodSpec, choose, settings_of, strictest
-from ppadmm.algorithms.weights import site_weights
+from ppadmm.algorithms.method import MethodSpec, choose, settings_of, strictest, weigh
 from ppadmm.problem import KINDS, Graph, Loss, Risk, make_graph
 from ppadmm.problem.graphs import ALONE
 
@@ -42,7 +41,7 @@ class Scenario:
 
     def chosen(self, epsilon: float) -> MethodSpec:
         """Return the method as `train` would choose what is open."""
-        sizes = (self.records, self.features, self.graph.degrees)
+        sizes = (self.records, self.features, self.graph)
         return choose(self.method, sizes, self.budgets(epsilon), self.loss)
 
     def settings(self, epsilons: Sequence[float]) -> list[Settings]:
@@ -52,16 +51,16 @@ class Scenario:
             each = [[strictest(budgets)] for budgets in each]
         return [settings_of(methods, own) for own in zip(*each, strict=True)]
 
-    def sites(self, risks: Sequence[Risk]) -> list[Site]:
+    def sites(self, risks: Sequence[Risk], epsilon: float) -> list[Site]:
         """Return every agent's place in the network, or the one place of pooled records."""
         if self.method.recipe.pooled:
             return [Site(0, 1, (), risks[0])]
-        return [site_in(self.graph, i, risk, self.weights) for i, risk in enumerate(risks)]
+        weights = self.weights(epsilon)
+        return [site_in(self.graph, i, risk, weights) for i, risk in enumerate(risks)]
 
-    @property
-    def weights(self) -> tuple[float, ...]:
-        """How much each site counts."""
-        return site_weights(self.method.weighting, self.holdings)
+    def weights(self, epsilon: float) -> tuple[float, ...]:
+        """Return how much each site counts."""
+        return weigh(self.method, self.records, self.budgets(epsilon), self.parameters)
 
     @property
     def holdings(self) -> tuple[int, ...]:

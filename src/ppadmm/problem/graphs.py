@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from math import log
+from functools import cached_property
+from math import inf, log
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ppadmm import checks
 from ppadmm.errors import GraphError
@@ -47,6 +50,16 @@ class Graph:
     def degrees(self) -> tuple[int, ...]:
         """Return every agent's number of neighbours."""
         return tuple(self.degree(i) for i in range(self.size))
+
+    @cached_property
+    def connectivity(self) -> float:
+        """Return ℓ₂, the second smallest eigenvalue of the Laplacian: how fast agents can agree."""
+        if self.size == 1:
+            return inf
+        laplacian = np.diag(np.array(self.degrees, dtype=float))
+        ends = np.array(self.edges).T
+        laplacian[ends[0], ends[1]] = laplacian[ends[1], ends[0]] = -1.0
+        return float(np.linalg.eigvalsh(laplacian)[1])
 
     def _require_connected(self) -> None:
         lonely = [i for i in range(self.size) if not self.neighbours(i)]

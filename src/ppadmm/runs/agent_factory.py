@@ -66,7 +66,7 @@ def agent_factories(
         places = [Site(0, 1, (), nothing())]
         parts = [_sent(federation, federation.pooled(), holders)]
     else:
-        weights = federation.weights(method)
+        weights = federation.weights(method, [own.budgets[0] for own in settings])
         places = [site_in(graph, i, nothing(), weights) for i in range(graph.size)]
         parts = [_sent(federation, part, (i,)) for i, part in enumerate(federation.parts)]
     return [

@@ -18,7 +18,8 @@ from ppadmm.arrays import Array
 from ppadmm.engines import local
 from ppadmm.errors import PpadmmError
 from ppadmm.noise import NoiseSource
-from ppadmm.problem import Risk, risk_over
+from ppadmm.problem import Graph, Risk, risk_over
+from ppadmm.problem.graphs import ALONE
 from ppadmm.runs.evaluation import HeldOut, judge, largest_share, records_in
 from ppadmm.runs.federation import Federation, make_agents
 
@@ -88,7 +89,7 @@ def alone_model(risk: Risk, method: MethodSpec, budget: Budget, noise: NoiseSour
         delta=method.delta,
         adjacency=method.adjacency,
     )
-    sizes = ((risk.n,), risk.d // risk.loss.outputs, (0,))
+    sizes = ((risk.n,), risk.d // risk.loss.outputs, Graph(1, (), ALONE))
     chosen = choose(usual, sizes, [budget], risk.loss)
     settings = settings_of([chosen], [budget])
     agents = make_agents(usual.algorithm, [Site(0, 1, (), risk)], [settings], noise)

@@ -81,7 +81,7 @@ def _agents(prepared: "Prepared", output: "EngineOutput") -> tuple[AgentFacts, .
     federation, recipe, budgets = prepared.federation, prepared.spec.recipe, prepared.budgets
     names = [POOLED] if recipe.pooled and len(federation.names) > 1 else federation.names
     records = [sum(federation.records)] if recipe.pooled else federation.records
-    weights = federation.weights(prepared.method)
+    weights = prepared.weights
     return tuple(
         AgentFacts(
             number=i,

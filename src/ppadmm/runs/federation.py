@@ -10,8 +10,7 @@ from ppadmm.accounting import Budget, Charge
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, Site, recipe_named
 from ppadmm.algorithms.base import site_in
-from ppadmm.algorithms.method import MethodSpec, choose
-from ppadmm.algorithms.weights import site_weights
+from ppadmm.algorithms.method import MethodSpec, choose, weigh
 from ppadmm.data import (
     Assignment,
     Dataset,
@@ -130,7 +129,7 @@ class Federation(HoldsRecords):
         if isinstance(self.test, ShardStream):
             self.test.close()
 
-    def sites(self, method: MethodSpec) -> list[Site]:
+    def sites(self, method: MethodSpec, budgets: Sequence[Budget]) -> list[Site]:
         """Return every agent's site, or one with all records if the algorithm pools them."""
         if method.recipe.pooled:
             return [Site(0, 1, (), risk_over(self.pooled(), self.loss))]
@@ -139,18 +138,16 @@ class Federation(HoldsRecords):
             self.no_records() if part is None else risk_over(part, self.loss, beside)
             for part in self.parts
         ]
-        weights = self.weights(method)
+        weights = self.weights(method, budgets)
         return [site_in(self.graph, i, risk, weights) for i, risk in enumerate(laid_out(risks))]
 
-    def weights(self, method: MethodSpec) -> tuple[float, ...]:
+    def weights(self, method: MethodSpec, budgets: Sequence[Budget]) -> tuple[float, ...]:
         """Return how much every agent counts, or the one place of pooled records."""
-        if method.recipe.pooled:
-            return (1.0,)
-        return site_weights(method.weighting, self.records)
+        return weigh(method, self.records, budgets, self.setup.parameters)
 
     def chosen(self, method: MethodSpec, budgets: Sequence[Budget]) -> MethodSpec:
         """Choose what was left open, from public sizes and every agent's budget."""
-        return choose(method, (self.records, self.features, self.graph.degrees), budgets, self.loss)
+        return choose(method, (self.records, self.features, self.graph), budgets, self.loss)
 
 
 def build_federation(

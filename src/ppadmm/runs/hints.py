@@ -5,7 +5,7 @@ from itertools import compress
 
 from ppadmm.accounting import Budget
 from ppadmm.algorithms.defaults import Sizes, loudest, remaining_noise, usable
-from ppadmm.algorithms.weights import site_weights
+from ppadmm.algorithms.method import weigh
 from ppadmm.problem import Loss
 from ppadmm.runs.federation import FederationFacts
 from ppadmm.runs.specification import RunSpec
@@ -40,9 +40,9 @@ def _public(spec: RunSpec, setup: FederationFacts) -> tuple[Sizes, list[Budget]]
     """Return sizes and budgets of the sites with records."""
     held = [n > 0 for n in setup.records]
     records = tuple(compress(setup.records, held))
-    weights = site_weights(spec.weighting, records)
-    sizes = Sizes(records, setup.features, (1,) * len(records), weights)
-    return sizes, list(compress(spec.budgets, held))
+    budgets = list(compress(spec.budgets, held))
+    weights = weigh(spec, records, budgets, setup.parameters)
+    return Sizes(records, setup.features, (1,) * len(records), weights), budgets
 
 
 def _drowned(sizes: Sizes, budgets: list[Budget], loss: Loss) -> list[str]:

@@ -80,6 +80,11 @@ class Prepared(HoldsRecords):
         return Prepared.of(replace(self.spec, **changes), self.federation)
 
     @property
+    def weights(self) -> tuple[float, ...]:
+        """How much every agent counts."""
+        return self.federation.weights(self.method, self.spec.budgets)
+
+    @property
     def not_private_because(self) -> tuple[str, ...]:
         """Why no run of this may be called private; empty if it may."""
         dealt, confirmed = self.federation.dealt, self.federation.schema.confirmed
@@ -392,7 +397,7 @@ def execute(
     on_round = None if progress is None else lambda t: progress(t + 1, rounds)
     own = [replace(prepared.settings, budgets=(budget,)) for budget in prepared.budgets]
     if engine is None:
-        sites, noise = federation.sites(prepared.method), noise_from(spec.seed)
+        sites, noise = federation.sites(prepared.method, spec.budgets), noise_from(spec.seed)
         agents = make_agents(spec.algorithm, sites, own, noise, spec.guaranteed, book)
         trace = local.run(agents, on_round)
         pairs = zip(agents, sites, strict=True)
@@ -407,7 +412,7 @@ def _result(prepared: Prepared, output: EngineOutput) -> Result:
     trace, endings, federation = output.trace, output.endings, prepared.federation
     facts = facts_of(prepared, output)
     statement = statement_of(facts)
-    weights = federation.weights(prepared.method)
+    weights = prepared.weights
     model, agent_models = trace.model(weights)[0], trace.agent_models()[:, 0]
     classes, test = federation.schema.classes, federation.held_out
     return Result(

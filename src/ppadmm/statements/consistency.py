@@ -13,6 +13,7 @@ from typing import Any
 from ppadmm import canonical
 from ppadmm.algorithms import ALGORITHMS
 from ppadmm.errors import CertificateError
+from ppadmm.statements.recheck import WEIGHT_TOLERANCE, weight_share
 
 ENDED = "the run ended before its time: "
 """How the warning of a run begins that has no common model."""
@@ -108,12 +109,12 @@ def _sites(bodies: Sequence[Plain]) -> Iterator[str]:
 
 
 def _weights(holders: Sequence[Plain], bodies: Sequence[Plain]) -> Iterator[str]:
-    """Yield who has another weight for each of its records than the first, where records count."""
-    if not holders or holders[0]["statement"]["run"]["weights"] != "records":
+    """Yield who has another weight for what counts of it than the first, unless all are alike."""
+    if not holders or holders[0]["statement"]["run"]["weights"] == "equal":
         return
     first, *others = holders
     for body in others:
-        if not math.isclose(_rate(body), _rate(first), rel_tol=1e-9):
+        if not math.isclose(_rate(body), _rate(first), rel_tol=WEIGHT_TOLERANCE):
             yield (
                 f"each record of {_who([body], bodies)} has a weight of {_rate(body):.6g}, of "
                 f"{_who([first], bodies)} {_rate(first):.6g}"
@@ -124,7 +125,9 @@ def _weights(holders: Sequence[Plain], bodies: Sequence[Plain]) -> Iterator[str]
 
 
 def _rate(body: Plain) -> float:
-    return float(_own(body)["weight"] / _own(body)["records"])
+    """Return the weight of a record; by noise, of one that is as certain."""
+    own = _own(body)
+    return float(own["weight"] / weight_share(body["statement"], own))
 
 
 def _own(body: Plain) -> Plain:

@@ -16,12 +16,18 @@ from typing import Any
 
 from ppadmm import canonical
 from ppadmm.accounting import recompute
+from ppadmm.accounting.calibration import Budget
 from ppadmm.algorithms import ALGORITHMS
+from ppadmm.algorithms.weights import share
 from ppadmm.errors import CertificateError
 from ppadmm.statements.claims import SEEDED, UNITS
 
 TOLERANCE = 1e-6
 """Relative difference of the two accountants that is put down to rounding and their searches."""
+WEIGHT_TOLERANCE = 1e-8
+"""That of weights: those by noise rest on a ratio that is known to 1e-9."""
+LARGEST_EPSILON = 1e6
+"""Beyond it weights by noise are not worked out."""
 Plain = dict[str, Any]
 
 
@@ -140,25 +146,43 @@ def _by_kind(events: Sequence[Plain]) -> Counter[str]:
 
 
 def _require_weights(statement: Plain) -> None:
-    """Refuse weights that do not follow from the numbers of records, where all are there."""
+    """Refuse weights that do not follow from records and budgets, where all are there."""
     agents, kind = statement["agents"], statement["run"]["weights"]
-    alike, total = kind == "equal", sum(agent["records"] for agent in agents)
     if not knows_weights(statement):
         return
-    holders = sum(agent["records"] > 0 for agent in agents)
-    for agent in agents:
-        true = 1.0 if alike else holders * agent["records"] / max(total, 1)
-        if not math.isclose(agent["weight"], true, rel_tol=1e-9):
+    shares = [1.0 if kind == "equal" else weight_share(statement, agent) for agent in agents]
+    holders = len(agents) if kind == "equal" else sum(agent["records"] > 0 for agent in agents)
+    total = sum(shares) or 1.0
+    for agent, part in zip(agents, shares, strict=True):
+        true = holders * part / total
+        if not math.isclose(agent["weight"], true, rel_tol=WEIGHT_TOLERANCE):
             raise CertificateError(
                 f"Agent {agent['agent']} has a weight of {agent['weight']:g}, by {kind} it is "
                 f"{true:g}."
             )
 
 
+def weight_share(statement: Plain, agent: Plain) -> float:
+    """Return what an agent's weight is in proportion to, where not all count alike."""
+    kind, claimed = statement["run"]["weights"], agent.get("claimed")
+    if kind != "noise" or claimed is None:
+        return float(agent["records"])
+    if not 0.0 < claimed <= LARGEST_EPSILON:
+        raise CertificateError(
+            f"Agent {agent['agent']} counts by its noise, which ε = {claimed:g} does not say."
+        )
+    budget = Budget(claimed, statement["delta"])
+    return share(kind, agent["records"], budget, statement["run"]["parameters"])
+
+
 def knows_weights(statement: Plain) -> bool:
-    """Whether the weights of a statement follow from itself: it may speak for one site of many."""
-    alike = statement["run"]["weights"] == "equal"
-    return alike or len(statement["agents"]) >= _network(statement)
+    """Whether the weights of a statement follow from itself: it may speak for one site of many.
+
+    The runs of a search have budgets of their own, which weights by noise follow.
+    """
+    kind, all_there = statement["run"]["weights"], len(statement["agents"]) >= _network(statement)
+    searched = kind == "noise" and bool(statement["tuned"].get("search"))
+    return kind == "equal" or (all_there and not searched)
 
 
 def _require_curvature(statement: Plain) -> None:

@@ -79,6 +79,8 @@ class Cell(MethodSpec):
 
 Budgeted = tuple[float | None, MethodSpec]
 """An ε, None without noise, and the method that was chosen for it."""
+Alike = tuple[int | None, tuple[float, ...]]
+"""What replicates of one run share: rounds and weights."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,7 @@ def fingerprint(data: Dataset, how: Partition | None = None) -> str:
 
 
 def run_cell(cell: Cell) -> tuple[CellResult, ...]:
-    """Run every replicate of a cell: budgets with the same number of rounds together."""
+    """Run every replicate of a cell: budgets with the same rounds and weights together."""
     how = Partition.parse(cell.partition)
     data = _dataset(cell.data, cell.label, cell.data_dir, cell.schema, how, cell.data_digest)
     loss = loss_for(cell.loss, data.schema.classes, cell.multiclass)
@@ -154,12 +156,12 @@ def run_cell(cell: Cell) -> tuple[CellResult, ...]:
     )
     if federation.graph.size == 1:
         cell = replace(cell, algorithm=name_alone(cell.algorithm))
-    noiseless, by_rounds = cell.recipe.noiseless, defaultdict[int | None, list[Budgeted]](list)
+    noiseless, together = cell.recipe.noiseless, defaultdict[Alike, list[Budgeted]](list)
     for epsilon in (None,) if noiseless else cell.epsilons:
         budgets = [Budget(epsilon or 1.0, cell.delta)] * federation.graph.size
         method = federation.chosen(cell, budgets)
-        by_rounds[method.rounds].append((epsilon, method))
-    batches, seeds = by_rounds.values(), cell.seeds[:1] if noiseless else cell.seeds
+        together[method.rounds, federation.weights(cell, budgets)].append((epsilon, method))
+    batches, seeds = together.values(), cell.seeds[:1] if noiseless else cell.seeds
     return tuple(outcome for b in batches for outcome in _batch(cell, federation, b, seeds))
 
 
@@ -185,12 +187,13 @@ def _batch(
     cell: Cell, federation: Federation, methods: list[Budgeted], seeds: Sequence[int]
 ) -> Iterator[CellResult]:
     """Run all (ε, seed) columns at once, then cut the results by ε."""
-    sites = federation.sites(cell)
+    budgets = [Budget(methods[0][0] or 1.0, cell.delta)] * federation.graph.size
+    sites = federation.sites(cell, budgets)
     noise = SeededNoise(tuple(seed for _ in methods for seed in seeds))
     settings = _settings(cell, methods, len(seeds))
     agents = make_agents(cell.algorithm, sites, [settings] * len(sites), noise)
     trace = local.run(agents)
-    model = trace.model(federation.weights(cell))
+    model = trace.model(federation.weights(cell, budgets))
     errors = judge(federation.held_out, model, federation.schema.classes, areas=False).error
     losses = _train_losses(federation, model)
     curve = _average_losses(sites, trace) if cell.curve else np.zeros((len(model), 0))

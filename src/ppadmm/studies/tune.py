@@ -236,7 +236,7 @@ def _rules(prepared: Prepared) -> list[Algorithm[Any]]:
     spec, settings = prepared.spec, prepared.settings
     build = recipe_named(spec.algorithm).build
     own = replace(settings, budgets=(strictest(spec.budgets),))
-    return [build(site, own) for site in prepared.federation.sites(prepared.method)]
+    return [build(site, own) for site in prepared.federation.sites(prepared.method, spec.budgets)]
 
 
 def _tally(reserved: Iterable[tuple[Charge, int]]) -> Tally:
