@@ -12,7 +12,8 @@ import pyarrow.csv
 
 from ppadmm import canonical
 from ppadmm.algorithms.settings import Speaking
-from ppadmm.data.schema import Categorical, Label, Numeric, Schema
+from ppadmm.data.features import Categorical, Numeric
+from ppadmm.data.schema import Label, Schema
 from ppadmm.runs.folder import write_run
 from ppadmm.runs.run import train
 from ppadmm.runs.specification import RunSpec

@@ -22,7 +22,7 @@ OVERLAPS = """() => {
 def found():
     return plan(
         PlanSpec(
-            records=(2000,), features=8, agents=3, graph="ring", epsilon=1.0,
+            records=(2000, 900, 200), features=8, agents=3, graph="ring", epsilon=1.0,
             epsilons=(0.25, 1.0, 4.0), seeds=4, changes=True,
         )
     )  # fmt: skip
@@ -44,6 +44,19 @@ def test_the_curve_and_both_tables_are_there(show, page_of, found):
     assert rows.and_(page.locator(".chosen")).locator("td").first.inner_text() == "1"
     assert page.locator("section:has(#help-h) tbody tr").count() == len(found.changes) > 0
     assert "No private data were read" in page.locator(".banner").first.inner_text()
+
+
+def test_every_site_has_three_bars_and_a_sentence(show, page_of, found):
+    page = show(None, path=page_of)
+    picture = page.locator("#plot-joining")
+    assert picture.locator("rect").count() == 9
+    widths = [picture.locator("rect.f1").nth(k).bounding_box()["width"] for k in range(3)]
+    assert widths == sorted(widths)  # the fewer records, the larger the error alone
+    assert page.locator("#joining-h + .charts li").all_inner_texts() == found.joining.sentences()
+    right = picture.bounding_box()["x"] + picture.bounding_box()["width"]
+    for words in picture.locator("text").all():
+        box = words.bounding_box()
+        assert box["x"] + box["width"] <= right + 1.0
 
 
 def test_no_line_runs_through_the_words_of_the_chart(show, page_of):

@@ -48,6 +48,38 @@ class TestAgreeing:
             content = json.loads((tmp_path / f"site-{i}" / "signature.json").read_text())
             assert terms.is_signed(i, bytes.fromhex(content["signature"]))
 
+    def test_both_show_what_the_run_would_bring_each_site(self, command, cards, tmp_path):
+        done = command("peer", "agree", *cards, "--delta", 1e-4, "--rounds", 9)
+        told = done.out[done.out.index("Forecast, on made-up") : done.out.index("agreement.json:")]
+        assert "no private data were read" in told
+        for i in range(3):
+            assert f"| site-{i} |     30{i} |" in told
+        for i in range(2):
+            place = tmp_path / f"site-{i}"
+            save_agreement(load_agreement(tmp_path / "agreement.json"), place / "agreement.json")
+            if i:  # other records of the same number: nothing of them shows
+                write_records(place / "data.csv", 300 + i, seed=99)
+            done = command("peer", "sign", f"site-{i}/peer.toml", "--yes")
+            assert done.code == 0, done.err
+            assert told.strip() in done.out
+        quiet = command("peer", "sign", "site-0/peer.toml", "--yes", "--no-forecast")
+        assert quiet.code == 0
+        assert "orecast" not in quiet.out
+
+    @pytest.mark.parametrize(
+        ("given", "reason"),
+        [
+            (("--rounds", 5000), "3 sites, 5000 rounds and 5 features take long to simulate"),
+            (("--algorithm", "dvp", "--rounds", 5), "Unknown algorithm 'dvp'"),
+        ],
+    )
+    def test_a_forecast_that_cannot_be_made_is_one_line(self, command, cards, given, reason):
+        done = command("peer", "agree", *cards, "--delta", 1e-4, *given)
+        assert done.code == 0, done.err
+        (line,) = [line for line in done.out.splitlines() if "orecast" in line]
+        assert line.startswith("No forecast: ")
+        assert reason in line
+
     def test_neither_a_card_nor_an_agreement_is_written_over_what_is_there(self, command, cards):
         before = {name: Path(name).read_bytes() for name in cards}
         Path("link.json").symlink_to("elsewhere.json")

@@ -51,6 +51,49 @@ def test_json_and_nothing_else(monkeypatch, capsys):
     assert plain["changes"] == []
 
 
+def test_every_site_is_told_whether_joining_helps(monkeypatch, capsys, tmp_path):
+    folder = tmp_path / "plan"
+    code, out, err = run(
+        monkeypatch, capsys, *SMALL[2:], "--records-per-agent", "3000,900,100", "--no-changes",
+        "--epsilons", "1", "--epsilons-per-agent", "1,2,0.5", "--out", str(folder),
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    plain = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
+    page = (folder / "plan.html").read_text(encoding="utf-8")
+    sites = plain["joining"]["sites"]
+    assert [site["epsilons"][0] for site in sites] == [1.0, 2.0, 0.5]
+    assert plain["epsilon"] == 2.0
+    assert "ε = 0.5 to 2 at" in " ".join(out.split())
+    for site in sites:
+        assert site["sentence"] in " ".join(out.split())
+        assert site["sentence"] in page
+        for error in (site["alone"]["error"], site["together"]["error"]):
+            assert f"{error:.3f}" in out
+            assert f"{error:.3f}" in page
+    assert 'id="plot-joining"' in page
+    assert all(len(line) <= 100 for line in out.splitlines() if not line.startswith("Plan: "))
+
+
+def test_skewed_labels(monkeypatch, capsys):
+    given = (*SMALL, "--no-changes", "--epsilons", "1", "--partition", "dirichlet:0.5")
+    code, out, err = run(monkeypatch, capsys, *given)
+    assert (code, err) == (0, "")
+    assert "alone, own mix" in out
+    assert all(len(line) <= 100 for line in out.splitlines())
+    _, out, _ = run(monkeypatch, capsys, *given, "--no-joining")
+    assert "Does joining help" not in out
+
+
+def test_one_place_by_itself(monkeypatch, capsys):
+    code, out, err = run(
+        monkeypatch, capsys, "--records", "400", "--features", "8", "--agents", "1", "--seeds", "6"
+    )
+    assert (code, err) == (0, "")
+    assert out.startswith("Plan for Centralised objective perturbation: one agent, 400 records, 8")
+    assert "what would help most" in out
+    assert "Does joining help" not in out
+
+
 def test_an_error_out_of_reach_and_a_budget_out_of_reach(monkeypatch, capsys):
     given = ("--no-changes", "--nonprivate-error", "0.2", "--epsilons", "1")
     _, out, _ = run(monkeypatch, capsys, *SMALL, *given, "--error", "0.1")
@@ -72,6 +115,10 @@ def test_an_error_out_of_reach_and_a_budget_out_of_reach(monkeypatch, capsys):
         ((*SMALL, "--epsilon", "0"), "> 0"),
         (("--records", "10", "--public", "nothing.csv", "--label", "y"), "nothing.csv"),
         ((*SMALL, "--out", "."), "exists already"),
+        ((*SMALL, "--epsilons-per-agent", "1,2"), "for 3 agents, got 2"),
+        ((*SMALL, "--partition", "column:x"), "leave --agents out"),
+        ((*SMALL, "--partition", "files"), "leave --agents out"),
+        ((*SMALL, "--partition", "dirichlet:x"), "got 'x'"),
     ],
 )
 def test_bad_input_is_one_sentence(monkeypatch, capsys, arguments, message):

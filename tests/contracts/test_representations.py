@@ -46,19 +46,28 @@ def kernel(request, monkeypatch):
     return request.param
 
 
-def coded(n=150, seed=0, sizes=(4, 3, 40), groups=True):
-    """Records with numbers of every kind, one-hot groups and missing values."""
+def coded(n=150, seed=0, sizes=(4, 3, 40), groups=True, curves=True):
+    """Records with numbers of every kind, curves, one-hot groups and missing values."""
     rng = np.random.default_rng(seed)
     numeric = np.column_stack(
         [rng.random((n, 2)), rng.random((n, 3)) < 0.3, rng.integers(0, 6, n) / 5, np.zeros(n)]
     )
-    starts = 7 + np.cumsum([0, *sizes])
+    knots, weights, first = bends(rng, n) if curves else (None, None, 7)
+    starts = first + np.cumsum([0, *sizes])
     d = int(starts[-1]) + 1
     codes = [start + rng.integers(0, size, n) for start, size in zip(starts, sizes, strict=False)]
     codes = np.column_stack(codes)
     codes[rng.random(codes.shape) < 0.1] = d
     codes = codes if groups else np.empty((n, 0), int)
-    return Coded.of(numeric, codes, d, 1 - 1e-12)
+    return Coded.of(numeric, codes, d, 1 - 1e-12, knots, weights)
+
+
+def bends(rng, n):
+    """Three curves of six knots and a place for what is missing: any value, few values, one."""
+    t = np.column_stack([rng.random(n), rng.integers(0, 4, n) / 4, np.zeros(n)])
+    knots = 7 + np.array([0, 7, 14]) + np.column_stack([rng.integers(0, 6, (n, 2)), np.zeros(n)])
+    t[:, :2] = np.where(knots[:, :2] % 7 == 5, 1.0, t[:, :2])  # the sixth knot and what is missing
+    return knots.astype(int), np.stack([1.0 - t, t], axis=2), 28
 
 
 def labels(n, classes=2, seed=1):
@@ -97,13 +106,23 @@ def test_coded_rows_longer_than_one_are_refused():
 
 def test_a_schema_encodes_the_same_records_either_way():
     schema = Schema(
-        (Categorical("colour", ("red", "blue")), Numeric("age", 0, 90), Categorical("k", ("a",))),
+        (
+            Categorical("colour", ("red", "blue")),
+            Numeric("age", 0, 90),
+            Categorical("k", ("a",)),
+            Numeric("dose", 0, 5, "log", "curve", 4),
+            Numeric("age again", -9, 90, "signed", "steps"),
+            Numeric("weight", 0, 9, shape="curve", knots=(1, 2, 5)),
+        ),
         Label("class", ("yes",), ("no",)),
     )
     table = {
         "colour": ["red", None, "blue"],
         "age": [10, 100, None],
         "k": ["a", "?", None],
+        "dose": [None, 5.0, 1.3],
+        "age again": [10, 100, None],
+        "weight": [0.5, None, 4.0],
         "class": ["yes", "no", "no"],
     }
     X = schema.encode_coded(table)
@@ -170,8 +189,10 @@ def test_the_rounding_bound_holds_against_fifty_digits(kernel, loss):
 def exact_gradient(X, y, theta, loss):
     """(1/n) Σ ℓ'(θᵀv)·v over v = y·scale·(numeric, one-hot, 1), the records as they are stored."""
     total = [mpmath.mpf(0)] * X.d
-    for numbers, codes, scale, sign in zip(X.numeric, X.codes, X.scale, y, strict=True):
+    for numbers, codes, scale, knots, both, sign in zip(*X.arrays, y, strict=True):
         row = {j: mpmath.mpf(float(x)) for j, x in enumerate(numbers) if x}
+        for first, weights in zip(knots, both, strict=True):
+            row |= {int(first) + k: mpmath.mpf(float(w)) for k, w in enumerate(weights) if w}
         row |= {int(c): mpmath.mpf(1) for c in codes if c < X.d} | {X.d - 1: mpmath.mpf(1)}
         factor = mpmath.mpf(float(scale)) * int(sign)
         margin = factor * mpmath.fsum(mpmath.mpf(float(theta[j])) * x for j, x in row.items())

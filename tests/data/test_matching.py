@@ -134,9 +134,9 @@ def test_a_file_that_pandas_read_first_is_refused_where_pandas_lost_the_spelling
 def test_a_missing_cell_does_not_change_the_names_of_the_others():
     for cells in ([250, 251, 250], [250, 251, None], [250.0, 251.0, np.nan]):
         frame = pd.DataFrame({"c": cells})
-        found = Categorical("c", ("250", "251")).slot(as_table(frame), ())
-        assert found[0][:2].tolist() == [0, 1]
-        assert found[1][:2].tolist() == [1, 1]
+        found = Categorical("c", ("250", "251")).entries(as_table(frame), ())
+        assert found.places[:2, 0].tolist() == [0, 1]
+        assert found.values[:2, 0].tolist() == [1, 1]
 
 
 @pytest.mark.parametrize(

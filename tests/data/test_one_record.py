@@ -27,7 +27,11 @@ from ppadmm.errors import DataError
 
 CODES = ("250.0", "250", "E11", "01", "1", "TRUE", "true", "2020-01-01", "ü", "a,b", 'q"q', "x\ny")
 SCHEMA = Schema(
-    (Numeric("age", -50, 150), Numeric("dose", 0, 10, "log"), Categorical("code", CODES)),
+    (
+        Numeric("age", -50, 150, shape="curve"),
+        Numeric("dose", 0, 10, "log"),
+        Categorical("code", CODES),
+    ),
     Classes("ill", ("250.0", "250", "E11")),
     missing=("", "?", "-9", "n.a."),
     agents=(Categorical("site", ("1", "2", "03")),),

@@ -145,6 +145,33 @@ class TestCodes:
         with pytest.raises(DataError, match="Expected codes of group"):
             Shard(Coded(numeric, np.array(codes), scale, 8), labels)
 
+    @pytest.mark.parametrize(
+        ("knots", "words"),
+        [
+            ([[2, 5], [1, 5], [2, 5]], "curve 0 between 2"),
+            ([[2, 3], [2, 5], [3, 5]], "curve 1 between 5"),
+            ([[2, 5], [2, 7], [2, 5]], "curve 1 between 4"),
+        ],
+    )
+    def test_curves_that_meet_a_feature_twice_are_refused(self, knots, words):
+        numeric, codes, weights = (
+            np.full((3, 2), 0.5),
+            np.zeros((3, 0), int),
+            np.full((3, 2, 2), 0.5),
+        )
+        rows = Coded(numeric, codes, np.full(3, 0.5), 8, np.array(knots), weights)
+        with pytest.raises(DataError, match=f"Expected knots of {words}"):
+            Shard(rows, labels)
+
+    def test_a_weight_of_nothing_meets_no_feature(self):
+        """The place after a column's last belongs to the next one."""
+        weights = np.array([[[0.5, 0.5], [1, 0]], [[1, 0], [0, 1]], [[0, 1], [0, 0]]], dtype=float)
+        knots = np.array([[2, 4], [3, 4], [2, 0]])
+        rows = Coded.of(np.full((3, 2), 0.5), np.zeros((3, 0), int), 7, 0.9, knots, weights)
+        written = Shard(rows, labels).X.toarray()
+        np.testing.assert_allclose(np.linalg.norm(written, axis=1), 0.9)
+        np.testing.assert_array_equal(rows.tocsr().toarray(), written)
+
     def test_single_precision_is_made_double(self):
         """A certificate in single precision would be none."""
         single = self.rows([[2, 5], [4, 8], [8, 6]]).astype(np.float32)

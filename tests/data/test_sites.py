@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ppadmm.data import Partition, deal, find_sites, open_stream
+from ppadmm.data.features import Categorical, Numeric
 from ppadmm.data.fingerprint import fingerprint
 from ppadmm.data.partition import held_out_by_site
-from ppadmm.data.schema import Categorical, Label, Numeric, Schema
+from ppadmm.data.schema import Label, Schema
 from ppadmm.data.sites import called, is_streamed
 from ppadmm.datasets import load
 from ppadmm.errors import DataError, InputError

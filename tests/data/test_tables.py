@@ -171,7 +171,7 @@ DAY = datetime.date(2020, 1, 1)
 def test_dates_are_refused_as_numbers_and_as_categories(frame):
     for c in (Numeric("when", 0, 1), Categorical("when", ("2020-01-01",))):
         with pytest.raises(DataError, match=r"'when' holds .*turn the dates into a number"):
-            c.slot(as_table(frame), ())
+            c.entries(as_table(frame), ())
 
 
 @pytest.mark.parametrize(

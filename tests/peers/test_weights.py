@@ -122,6 +122,20 @@ def test_a_weight_of_one_under_an_agreement_by_records_is_refused(written):
         verify_certificates([path], agreement=agreement)
 
 
+def test_a_loss_that_was_not_agreed_on_is_refused(written):
+    """Of an unknown one κ cannot be worked out again."""
+
+    def unknown(body):
+        lighter(body)
+        body["statement"]["agents"][0]["weight"] *= 10.0
+        body["statement"]["run"]["loss"] = "mine"
+
+    (path,), agreement = written({2: unknown})
+    assert any("κ" in note for note in verify_certificates([path])[0].unchecked)
+    with pytest.raises(CertificateError, match=r"run.loss is 'mine', agreed is 'logistic'"):
+        verify_certificates([path], agreement=agreement)
+
+
 def test_two_sites_tell_on_a_third(written):
     paths, _ = written({0: None, 2: lighter})
     with pytest.raises(

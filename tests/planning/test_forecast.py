@@ -54,6 +54,15 @@ def test_a_population_cannot_be_harder_than_naming_the_commonest_class():
         drawn.with_error(0.3)
 
 
+@pytest.mark.filterwarnings("error")
+def test_classes_that_are_told_apart_without_doubt_leave_no_curvature_to_divide_by():
+    """At the largest strength a step of Newton's method met a curvature below 1e-308."""
+    need = populations.SampleSizes((3000, 900, 100), 8, 1.0)
+    rng = np.random.default_rng([0, 1])
+    drawn = draw_population("scattered", need.drawn + need.test, 8, (0.75, 0.25), rng)
+    assert drawn.with_error(0.1625).least_error(1e3) < 0.05
+
+
 @pytest.mark.parametrize(("majority", "classes"), [(0.1, 2), (0.5, 2), (0.6, 3), (0.3, 4)])
 def test_class_shares(majority, classes):
     shares = class_shares(majority, classes)
@@ -250,7 +259,7 @@ def test_rounds_are_those_of_the_rule():
 
 def test_the_json_has_all_of_it(small):
     plain = json.loads(json.dumps(small.to_dict(), allow_nan=False))
-    assert plain["format"] == 1
+    assert plain["format"] == 2
     assert plain["reads_private_data"] is False
     assert plain["records"] == [600] * 3
     assert plain["settings"]["bytes_per_agent_and_round"] == 2 * 2 * 8 * 10

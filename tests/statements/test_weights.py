@@ -124,6 +124,22 @@ def test_a_lie_that_fits_in_itself_is_left_to_the_agreement():
     assert math.isclose(check(forged(change, "unequal")).statement["agents"][3]["weight"], 160 / 53)
 
 
+def test_a_loss_that_is_not_known_here_is_told():
+    verdict = check(forged(of_run(loss="mine"), "unequal"))
+    assert "κ of its events, which does not follow from the terms it names" in verdict.unchecked
+    assert not any("κ" in note for note in check(certificate("unequal")).unchecked)
+
+
+def test_a_neighbour_that_is_named_twice_counts_once():
+    def change(body):
+        run = body["statement"]["run"]
+        run["edges"] = run["edges"] * 3
+        with_kappa(1 / 3)(body)
+
+    with pytest.raises(CertificateError, match="an event has κ = "):
+        check(forged(change, "unequal"))
+
+
 def test_a_search_that_is_not_mentioned_is_none():
     def change(body):
         del body["statement"]["tuned"]["search"]

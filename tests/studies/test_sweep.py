@@ -50,6 +50,7 @@ CHANGED = {
     "rounds": 5,
     "eta": 0.3,
     "beta": 1e-7,
+    "records": (9, 9, 9),
     "share": 1e-2,
     "speaking": Speaking(alpha=0.5),
     "curve": True,
@@ -279,7 +280,7 @@ def test_the_curve_ends_where_the_agents_do(cell):
     assert plain[0].curve == ()
 
 
-def test_the_curve_is_the_mean_over_agents_of_their_own_loss(cell):
+def test_the_curve_is_the_mean_over_agents_of_their_own_loss_by_weight(cell):
     (outcome,) = run_cell(replace(cell, epsilons=(4.0,), curve=True))
     federation = build_federation(load(cell.data, label="ill"), 3, "ring", Logistic(), 0)
     plan = federation.chosen(MethodSpec(rounds=4), [Budget(4.0, 1e-4)] * 3)

@@ -5,7 +5,7 @@
 
 The primal step is released by a mechanism. An agent solves it divided by its weight wᵢ, which has
 the same minimiser: its loss is then a mean over its records whatever wᵢ is, and all that a weight
-changes is public (docs/privacy.md, section 16).
+changes is public (docs/privacy.md, section 17).
 
 The dual is kept as λᵢ = (η/2) Σⱼ (Sᵢ − Sⱼ) with S the running sum of all that an agent has
 released, so a message that carries (round, θ, S) makes up for any that was lost before it.

@@ -141,6 +141,7 @@ GAMES: tuple[Game, ...] = (
         scores=attacks.whole_run,
         settings={"beta": 1e-6, "adjacency": "zero-out"},
         budget=_large_budget,
+        gaussian=False,
         times=3,
     ),
     AgentGame(

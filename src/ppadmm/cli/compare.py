@@ -5,7 +5,7 @@ from typing import Annotated
 
 from ppadmm.cli import names, options
 from ppadmm.cli.app import app
-from ppadmm.cli.common import agents_or_sites, interruptible, named, numbers, progress, show
+from ppadmm.cli.common import agents_or_sites, counts, interruptible, named, numbers, progress, show
 
 
 @app.command(cls=names.NamingCommand)
@@ -23,6 +23,7 @@ def compare(
     data_dir: options.DataDir = None,
     agents: options.OpenAgents = None,
     partition: options.OpenPartition = None,
+    records: options.Records = None,
     graph: options.Graph = "erdos-renyi",
     loss: options.Loss = "logistic",
     multiclass: options.Multiclass = "auto",
@@ -57,7 +58,7 @@ def compare(
             delta=delta, seeds=seeds, splits=splits, agents=agents, partition=partition,
             graph=graph, loss=loss, label=label, schema=schema, data_dir=data_dir,
             calibration=calibration, rounds=rounds, eta=eta, beta=beta, multiclass=multiclass,
-            weights=weights,
+            weights=weights, records=None if records is None else counts("records", records),
         )  # fmt: skip
         with progress(as_json, "cells") as report:
             rows = run(grid, report, out, jobs or 1, runner)

@@ -86,6 +86,9 @@ _graph = partial(
     "Who talks to whom: {graphs}, or a file with one edge 'i j' per line, agents from 0",
     listed="{graphs}",
 )
+Records = Annotated[
+    str | None, value("n,n,…", "Training records of each agent, 0 to only listen [an even share].")
+]
 Agents = Annotated[int, _agents()]
 OpenAgents = Annotated[int | None, _agents("5")]
 OpenPartition = Annotated[str | None, _partition("even; files, if several are named")]

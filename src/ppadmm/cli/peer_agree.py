@@ -11,6 +11,7 @@ from ppadmm.cli import names, options
 from ppadmm.cli.common import interruptible, show
 from ppadmm.cli.passphrases import PassphraseFile, opened
 from ppadmm.cli.peer import PeerPath, group, quoted
+from ppadmm.cli.peer_forecast import ShowForecast, forecast_lines
 from ppadmm.errors import InputError
 
 
@@ -61,9 +62,12 @@ def agree(
     pace: Annotated[
         float, options.value("S", "Send S seconds after all neighbours have [at once].")
     ] = 0.0,
+    forecast: ShowForecast = True,
     as_json: options.Json = False,
 ) -> None:
     """Draft the agreement from the cards of all sites; send the file to every one of them.
+
+    It is shown in words, with a forecast of what the run would bring each site.
 
     Example: ppadmm peer agree *.card.json --graph ring
     """
@@ -78,25 +82,33 @@ def agree(
     offered = [Card.load(path) for path in cards]
     terms = draft_agreement(offered, graph, method, patience=patience, pace=pace)
     save_agreement(terms, out, new=True)
-    plain = {"file": str(out), "digest": terms.digest, "agreement": asdict(terms)}
+    if as_json:
+        show({"file": str(out), "digest": terms.digest, "agreement": asdict(terms)})
+        return
+    show(agreement_text(terms))
+    if forecast:
+        first = offered[0]
+        kept = f"{out} was written"
+        show(["", *forecast_lines(terms, first.features, first.classes, kept)])
     lines = [
-        agreement_text(terms),
         f"\n{out}: written. Send it to every site, to put beside its peer.toml, read and sign:",
         "ppadmm peer sign PEER.toml",
     ]
-    show(plain if as_json else lines)
+    show(lines)
 
 
 @group.command()
 def sign(
     file: PeerPath,
     yes: Annotated[bool, options.flag("--yes", "Sign without being asked.")] = False,
+    forecast: ShowForecast = True,
     passphrase_file: PassphraseFile = None,
     as_json: options.Json = False,
 ) -> None:
     """Show the agreement in words, check this site's part of it, and sign it.
 
-    Nothing is sent: the signature goes into a file that `peer run` shows to the others.
+    A forecast says what the run would bring each site, from the agreement's numbers alone. Nothing
+    is sent: the signature goes into a file that `peer run` shows to the others.
 
     Example: ppadmm peer sign hospital-a/peer.toml
     """
@@ -111,6 +123,10 @@ def sign(
         raise InputError("With --json nobody is asked; give --yes after reading the agreement.")
     if not as_json:
         show(agreement_text(terms))
+        if forecast:
+            schema = party.records.schema
+            told = forecast_lines(terms, schema.dimension, schema.classes, "nothing was signed")
+            show(["", *told])
         show(f"\nThis site is agent {peer.agent}, {peer.name!r}.")
         if reasons:
             show(f"NOT PRIVATE: {'; '.join(reasons)}.")

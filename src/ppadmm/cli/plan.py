@@ -7,7 +7,7 @@ import typer
 
 from ppadmm.cli import names, options
 from ppadmm.cli.app import app
-from ppadmm.cli.common import counts, interruptible, numbers, progress, show
+from ppadmm.cli.common import agents_or_sites, counts, interruptible, numbers, progress, show
 
 
 @app.command(cls=names.NamingCommand)
@@ -21,7 +21,19 @@ def plan(
     ] = None,
     agents: options.OpenAgents = None,
     graph: options.Graph = "erdos-renyi",
+    partition: Annotated[
+        str,
+        options.value(
+            "HOW",
+            "How sites differ: even (not at all), dirichlet:ALPHA (skewed labels, sizes as given), "
+            "or, of public records, column:NAME (a site for each value of a column).",
+        ),
+    ] = "even",
     epsilon: Annotated[float, options.epsilon("Budget of the run.")] = 1.0,
+    epsilons_per_agent: Annotated[
+        str | None,
+        options.value("ε,ε,…", "A budget for each agent, in place of --epsilon."),
+    ] = None,
     delta: options.Delta = 1e-6,
     error: Annotated[
         float | None, options.value("α", "Find the smallest ε with this median test error.")
@@ -64,17 +76,22 @@ def plan(
     changes: Annotated[
         bool, typer.Option(help="Simulate what would help most; quicker without.")
     ] = True,
+    joining: Annotated[
+        bool, typer.Option(help="Simulate every site alone and without each other; or not.")
+    ] = True,
     out: Annotated[
         Path | None, options.out("DIR", "New folder for plan.json and plan.html.")
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Forecast noise, rounds, messages and test error of a run, and what would help most.
+    """Forecast noise, rounds, messages and test error of a run, and whether joining helps a site.
 
     Simulated on made-up or public records, at no privacy cost: your own data are not read.
     docs/plan.md says how well such forecasts met real data.
 
-    Example: ppadmm plan --records 7000 --features 42 --agents 5 --nonprivate-error 0.15
+    Every site is forecast alone, with all, and without each of the others.
+
+    Example: ppadmm plan --records-per-agent 20000,3500,500 --features 42 --nonprivate-error 0.15
     """
     from ppadmm.planning.page import plan_text, write_plan
     from ppadmm.planning.plan import plan as run
@@ -83,6 +100,7 @@ def plan(
 
     if out is not None:
         require_new(out)
+    agents_or_sites(agents, partition, None)
     spec = PlanSpec.of(
         records,
         None if records_per_agent is None else counts("records", records_per_agent),
@@ -92,7 +110,9 @@ def plan(
         nonprivate_error=nonprivate_error, majority_error=majority_error, like=like,
         public=None if public is None else str(public), schema=schema, label=label,
         data_dir=data_dir, adjacency=adjacency, rounds=rounds, eta=eta, beta=beta, seeds=seeds,
-        seed=seed, changes=changes, weights=weights,
+        seed=seed, changes=changes, weights=weights, partition=partition, joining=joining,
+        epsilons_per_agent=None if epsilons_per_agent is None
+        else numbers("epsilons per agent", epsilons_per_agent),
     )  # fmt: skip
     with interruptible(), progress(hidden=as_json) as report:
         found = run(spec, report)

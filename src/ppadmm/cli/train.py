@@ -51,10 +51,7 @@ def train(
     epsilons: Annotated[
         str | None, options.epsilons("A budget for each agent, in place of --epsilon.")
     ] = None,
-    records: Annotated[
-        str | None,
-        options.value("n,n,…", "Training records of each agent, 0 to only listen [an even share]."),
-    ] = None,
+    records: options.Records = None,
     delta: Annotated[
         float | None, options.delta("Its δ; choose it well below 1/records [1e-6].")
     ] = None,

@@ -7,6 +7,7 @@ Everything after a `Shard` may trust that ‖x‖ ≤ 1 and that y is one of the
 
 from ppadmm.data.dataset import DataFile, Dataset
 from ppadmm.data.encode import normalise_rows
+from ppadmm.data.features import Categorical, Numeric
 from ppadmm.data.infer import infer_schema
 from ppadmm.data.partition import (
     Assignment,
@@ -20,7 +21,7 @@ from ppadmm.data.partition import (
     sized,
     split,
 )
-from ppadmm.data.schema import Categorical, Classes, Label, Numeric, Schema, Target
+from ppadmm.data.schema import Classes, Label, Schema, Target
 from ppadmm.data.shard import Matrix, Shard, Vector
 from ppadmm.data.sites import SiteFiles, find_sites
 from ppadmm.data.stream.blocks import ShardStream, joined

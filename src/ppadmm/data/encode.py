@@ -70,10 +70,21 @@ def signed_frame(low: Vector, high: Vector) -> tuple[Vector, Vector]:
 
 
 def category_codes(
-    cells: Any, name: str, categories: tuple[str, ...], missing: Collection[str]
+    cells: Any,
+    name: str,
+    categories: tuple[str, ...],
+    missing: Collection[str],
+    alike: Sequence[int] = (),
+    other: int | None = None,
 ) -> tuple[NDArray[np.int64], Mask]:
-    """Return the position of each cell among `categories` and where it is present."""
-    codes = name_codes(cells, f"Column {name!r}", categories, missing)
+    """Return the position of each cell among `categories` and where it is present.
+
+    What is on no list is at `other`, or refused. Names with the same number in `alike` mean the
+    same.
+    """
+    codes = name_codes(cells, f"Column {name!r}", categories, missing, alike)
+    if other is not None:
+        codes = np.where(codes == UNKNOWN, other, codes)
     if (codes == UNKNOWN).any():
         row = int(np.argmax(codes == UNKNOWN)) + 1
         raise DataError(

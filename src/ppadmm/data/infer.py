@@ -24,7 +24,8 @@ from ppadmm.data.columns import (
     texts,
     whole,
 )
-from ppadmm.data.schema import MISSING, Categorical, Column, Numeric, Schema, Target, target_of
+from ppadmm.data.features import Categorical, Column, Numeric
+from ppadmm.data.schema import MISSING, Schema, Target, target_of
 from ppadmm.data.tables import as_table
 from ppadmm.errors import DataError
 

@@ -6,9 +6,7 @@ and categories leak nothing as long as they were not read off private data (`con
 
 import dataclasses
 import json
-import math
 import tomllib
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,18 +14,19 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ppadmm import canonical
 from ppadmm.data.coded import Coded
-from ppadmm.data.columns import column, numbers
-from ppadmm.data.encode import (
-    SHRINK,
-    assemble,
-    category_codes,
-    label_codes,
-    normalise_rows,
-    unit_interval,
+from ppadmm.data.columns import column
+from ppadmm.data.encode import SHRINK, assemble, label_codes, normalise_rows
+from ppadmm.data.features import (
+    Categorical,
+    Column,
+    Entries,
+    Numeric,
+    check_name,
+    repeated,
+    strings,
 )
 from ppadmm.data.shard import Matrix, Vector
 from ppadmm.data.tables import as_table
@@ -39,80 +38,10 @@ FORMAT = 1
 INTERCEPT = "intercept"
 MISSING = ("", "?")
 SPARSE_BELOW, SPARSE_ABOVE = 0.1, 200
+OPTIONAL = ("shape", "knots", "missing", "synonyms", "other")
+"""Entries of a column that are spelt where they differ from what is usual."""
 
 T = TypeVar("T")
-Slot: TypeAlias = tuple[NDArray[np.int64], Vector]
-"""Where a column's one entry of each row stands within its group (n,), and its value (n,)."""
-
-
-@dataclass(frozen=True)
-class Numeric:
-    """A number with public bounds: clipped to [low, high], then mapped to [0, 1].
-
-    linear: (x − low)/(high − low);  log: log1p(x − low)/log1p(high − low);  signed: to [−1, 1],
-    x/max(|low|, |high|), or the distance from the bound next to 0 over the span.  Missing is 0.
-    """
-
-    name: str
-    low: float
-    high: float
-    scale: Literal["linear", "log", "signed"] = "linear"
-
-    def __post_init__(self) -> None:
-        _check_name(self.name)
-        object.__setattr__(self, "low", _bound(self.name, "low", self.low))
-        object.__setattr__(self, "high", _bound(self.name, "high", self.high))
-        if self.low > self.high:
-            raise DataError(
-                f"Column {self.name!r}: expected low ≤ high, got {self.low} and {self.high}."
-            )
-        if not math.isfinite(self.high - self.low):
-            raise DataError(
-                f"Column {self.name!r}: the bounds {self.low} and {self.high} are too far apart "
-                "for a computer's numbers; give closer ones."
-            )
-        if self.scale not in ("linear", "log", "signed"):
-            raise DataError(
-                f"Column {self.name!r}: unknown scale {self.scale!r}; choose linear, log or signed."
-            )
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """The one feature's name."""
-        return (self.name,)
-
-    def slot(self, table: Any, missing: tuple[str, ...]) -> Slot:
-        """Place 0 and the value in [0, 1]."""
-        x, present = numbers(column(table, self.name), self.name, missing)
-        values = np.where(present, unit_interval(x, self.low, self.high, self.scale), 0.0)
-        return np.zeros(len(x), dtype=np.int64), values
-
-
-@dataclass(frozen=True)
-class Categorical:
-    """One of a public list of categories, one-hot; missing is all zeros."""
-
-    name: str
-    categories: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        _check_name(self.name)
-        categories = _strings(f"Column {self.name!r}: categories", self.categories)
-        object.__setattr__(self, "categories", categories)
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """One name per category: column=category."""
-        return tuple(f"{self.name}={category}" for category in self.categories)
-
-    def slot(self, table: Any, missing: tuple[str, ...]) -> Slot:
-        """Return the place of the category, and 1 (0 if missing)."""
-        cells = column(table, self.name)
-        codes, present = category_codes(cells, self.name, self.categories, missing)
-        return codes, present.astype(np.float64)
-
-
-Column: TypeAlias = Numeric | Categorical
 
 
 @dataclass(frozen=True)
@@ -124,9 +53,9 @@ class Label:
     negative: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
+        check_name(self.name)
         for side in ("positive", "negative"):
-            values = _strings(f"Label {self.name!r}: {side}", getattr(self, side))
+            values = strings(f"Label {self.name!r}: {side}", getattr(self, side))
             object.__setattr__(self, side, values)
         if both := set(self.positive) & set(self.negative):
             raise DataError(f"Label {self.name!r}: {min(both)!r} is both positive and negative.")
@@ -151,8 +80,8 @@ class Classes:
     classes: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
-        values = _strings(f"Label {self.name!r}: classes", self.classes)
+        check_name(self.name)
+        values = strings(f"Label {self.name!r}: classes", self.classes)
         if len(values) < 3:
             raise DataError(
                 f"Label {self.name!r}: expected three or more classes, got {len(values)}; say "
@@ -224,19 +153,19 @@ class Schema:
     def __post_init__(self) -> None:
         for key in ("columns", "agents"):
             object.__setattr__(self, key, tuple(getattr(self, key)))
-        object.__setattr__(self, "missing", _strings("missing", self.missing, at_least=0))
+        object.__setattr__(self, "missing", strings("missing", self.missing, at_least=0))
         if not self.columns:
             raise DataError("Expected at least one column besides the label.")
         names = [c.name for c in (*self.columns, *self.agents)] + [self.label.name]
-        if (twice := _repeated(names)) is not None:
+        if (twice := repeated(names)) is not None:
             raise DataError(f"Column {twice!r} is listed twice (the label counts); remove one.")
         if not isinstance(self.confirmed, bool):
             raise DataError(f"Expected confirmed to be true or false, got {self.confirmed!r}.")
 
     @property
     def layout(self) -> tuple[Column, ...]:
-        """Columns in the order of the features: numeric ones first."""
-        return tuple(sorted(self.columns, key=lambda c: isinstance(c, Categorical)))
+        """Columns in the order of the features: lines, curves, then groups of 0 and 1."""
+        return tuple(sorted(self.columns, key=lambda c: c.group))
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -246,16 +175,21 @@ class Schema:
     @property
     def dimension(self) -> int:
         """Number of features d, the intercept included."""
-        return sum(len(c.features) for c in self.columns) + 1
+        return sum(c.width for c in self.columns) + 1
 
     def public_values(self, name: str) -> tuple[str, ...] | None:
         """Return the public list of a column's values, or None where the schema has none."""
         listed = (c for c in (*self.columns, *self.agents) if isinstance(c, Categorical))
         return next((c.categories for c in listed if c.name == name), None)
 
+    @property
+    def entries(self) -> int:
+        """How many features of a row, besides the intercept, are not 0: two for a curve."""
+        return sum(2 if c.group == 1 else 1 for c in self.columns)
+
     def is_sparse(self) -> bool:
         """Whether `auto` means CSR; from the schema alone, so that all organisations agree."""
-        density = (len(self.columns) + 1) / self.dimension
+        density = (self.entries + 1) / self.dimension
         return density < SPARSE_BELOW and self.dimension > SPARSE_ABOVE
 
     def encode(
@@ -272,18 +206,37 @@ class Schema:
         return normalise_rows(assemble(places, values, self.dimension, as_csr))
 
     def encode_coded(self, table: object) -> Coded:
-        """Return the same X with one-hot groups kept as codes; equal to rounding."""
-        (places, values), d = self._entries(as_table(table)), self.dimension
-        p = sum(isinstance(c, Numeric) for c in self.columns)
-        codes = np.where(values[:, p:-1] > 0.0, places[:, p:-1], d)
-        return Coded.of(np.ascontiguousarray(values[:, :p]), codes, d, SHRINK)
+        """Return the same X with curves and one-hot groups kept as codes; equal to rounding."""
+        lines, curves, groups = self._by_group(as_table(table))
+        d, n = self.dimension, len(lines.values)
+        codes = np.where(groups.values > 0.0, groups.places, d)
+        knots, weights = (
+            curves.places[:, ::2],
+            curves.values.reshape(n, curves.values.shape[1] // 2, 2),
+        )
+        return Coded.of(lines.values, codes, d, SHRINK, knots, weights)
 
-    def _entries(self, table: Any) -> Slot:
-        """Return the feature that each column, and the intercept, is in a row, and its value."""
-        slots = [c.slot(table, self.missing) for c in self.layout]
-        slots.append((np.zeros(table.num_rows, dtype=np.int64), np.ones(table.num_rows)))
-        places, values = (np.column_stack(parts) for parts in zip(*slots, strict=True))
-        return places + np.cumsum([0] + [len(c.features) for c in self.layout]), values
+    def _entries(self, table: Any) -> Entries:
+        """Return the features that a row is not 0 at, the intercept last, and their values."""
+        lines, curves, groups = self._by_group(table)
+        n = table.num_rows
+        last = Entries(np.full((n, 1), self.dimension - 1), np.ones((n, 1)))
+        parts = (lines, curves, groups, last)
+        return Entries(
+            np.hstack([part.places for part in parts]), np.hstack([part.values for part in parts])
+        )
+
+    def _by_group(self, table: Any) -> list[Entries]:
+        """Return the entries of lines, of curves and of groups, counted within the whole row."""
+        starts = np.cumsum([0, *(c.width for c in self.layout)])
+        nothing = Entries(
+            np.zeros((table.num_rows, 0), dtype=np.int64), np.zeros((table.num_rows, 0))
+        )
+        found = [[nothing], [nothing], [nothing]]
+        for c, start in zip(self.layout, starts, strict=False):
+            places, values = c.entries(table, self.missing)
+            found[c.group].append(Entries(places + start, values))
+        return [Entries(*map(np.hstack, zip(*parts, strict=True))) for parts in found]
 
     def encode_label(self, table: object) -> Vector:
         """Return y (n,): −1 and +1 for two classes, 0 … K−1 for more."""
@@ -390,44 +343,20 @@ def _check_keys(what: str, entry: object, kind: Any, also: Collection[str] = ())
         )
 
 
-def _check_name(name: object) -> None:
-    if not isinstance(name, str) or not name:
-        raise DataError(
-            f"Expected a column name, got {name!r}; name the column, or remove it from the table "
-            "(exported row numbers often have no name)."
-        )
-
-
-def _bound(name: str, which: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise DataError(f"Column {name!r}: expected {which} to be a number, got {value!r}.")
-    if not math.isfinite(value):
-        raise DataError(f"Column {name!r}: expected {which} to be finite, got {value!r}.")
-    return float(value)
-
-
-def _strings(what: str, values: object, at_least: int = 1) -> tuple[str, ...]:
-    """Check a list of texts and trim them, as cells are trimmed."""
-    if not isinstance(values, list | tuple) or not all(isinstance(v, str) for v in values):
-        raise DataError(f"{what}: expected a list of texts, got {values!r}.")
-    if len(values) < at_least:
-        raise DataError(f"{what}: expected at least {at_least} value, got none.")
-    trimmed = tuple(v.strip() for v in values)
-    if (twice := _repeated(trimmed)) is not None:
-        raise DataError(f"{what}: {twice!r} is listed twice; remove one.")
-    return trimmed
-
-
-def _repeated(values: Sequence[str]) -> str | None:
-    return next((value for value, times in Counter(values).items() if times > 1), None)
-
-
 def _plain(part: Column | Target) -> dict[str, Any]:
-    return {k: list(v) if isinstance(v, tuple) else v for k, v in vars(part).items()}
+    """Return what a file says of a part; what is usual is left out."""
+    kept = {f.name: getattr(part, f.name) for f in dataclasses.fields(part)}
+    usual = {f.name: f.default for f in dataclasses.fields(part) if f.name in OPTIONAL}
+    said = {k: v for k, v in kept.items() if k not in usual or v != usual[k]}
+    if "synonyms" in said:
+        said["synonyms"] = {name: list(words) for name, words in said["synonyms"]}
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in said.items()}
 
 
 def spelt(value: object) -> str:
-    """Return a text, number, truth value or list of texts as JSON and TOML both spell it."""
+    """Return a text, number, truth value, list or table as TOML spells it; JSON does but tables."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{spelt(k)} = {spelt(v)}" for k, v in value.items()) + "}"
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         value = int(value)
     # TOML refuses a bare DEL, which JSON allows.

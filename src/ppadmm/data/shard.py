@@ -70,7 +70,7 @@ def as_matrix(X: object) -> Matrix:
     """X as float64: C-contiguous (n, d), CSR without duplicate entries, or coded."""
     if isinstance(X, Coded):
         _check_codes(X)
-        exact = X.numeric.dtype == X.scale.dtype == np.float64
+        exact = X.numeric.dtype == X.scale.dtype == X.weights.dtype == np.float64
         return X if exact else X.astype(np.float64)
     try:
         if sp.issparse(X):
@@ -106,7 +106,8 @@ def scale_rows(X: Matrix, factors: Vector) -> Matrix:
 def check_finite(X: Matrix) -> None:
     """Refuse NaN and infinity, by row."""
     if isinstance(X, Coded):
-        bad: Any = ~(np.isfinite(X.numeric).all(axis=1) & np.isfinite(X.scale))
+        sound = np.isfinite(X.numeric).all(axis=1) & np.isfinite(X.weights).all(axis=(1, 2))
+        bad: Any = ~(sound & np.isfinite(X.scale))
     elif isinstance(X, np.ndarray):
         bad = ~np.isfinite(X).all(axis=1)
     else:
@@ -131,9 +132,9 @@ def stack_rows(parts: list[Any]) -> Matrix:
 def _check_codes(X: Coded) -> None:
     """Refuse codes by which a feature could be met twice: that would hide part of a row's norm.
 
-    Features are the numbers, then one group after the other, then the constant.
+    Features are the numbers, then one curve and one group after the other, then the constant.
     """
-    end = X.numeric.shape[1]
+    end = _end_of_curves(X)
     for group, codes in enumerate(np.asarray(X.codes).T):
         given = codes != X.d
         beyond = given & ~((end <= codes) & (codes < X.d - 1))
@@ -144,6 +145,23 @@ def _check_codes(X: Coded) -> None:
                 "of their features."
             )
         end = int(codes[given].max()) + 1 if given.any() else end
+
+
+def _end_of_curves(X: Coded) -> int:
+    """Return the first feature after the curves; each must lie beyond the one before it."""
+    end = int(X.numeric.shape[1])
+    for curve, first in enumerate(np.asarray(X.knots, dtype=np.int64).T):
+        used = X.weights[:, curve] != 0.0
+        low = np.where(used[:, 0], first, first + 1)
+        high = np.where(used[:, 1], first + 1, first)
+        beyond = used.any(axis=1) & ~((end <= low) & (high < X.d - 1))
+        if beyond.any():
+            raise DataError(
+                f"Expected knots of curve {curve} between {end} and {X.d - 2}, got another in row "
+                f"{int(np.argmax(beyond))}; list the curves in the order of their features."
+            )
+        end = int(high[used.any(axis=1)].max(initial=end - 1)) + 1
+    return end
 
 
 def _canonical(X: Any) -> Matrix:
@@ -202,8 +220,7 @@ def _frozen(a: Vector) -> Vector:
 
 def _read_only(X: Matrix) -> Matrix:
     if isinstance(X, Coded):
-        numeric, scale = _frozen(cast(Vector, X.numeric)), _frozen(cast(Vector, X.scale))
-        return Coded(numeric, _frozen(X.codes), scale, X.d)
+        return X.mapped(_frozen)
     if isinstance(X, np.ndarray):
         return _frozen(X)
     return cast(Matrix, sp.csr_array((_frozen(X.data), X.indices, X.indptr), shape=X.shape))

@@ -27,6 +27,7 @@ from ppadmm.data.columns import (
     texts,
     whole,
 )
+from ppadmm.data.features import Categorical, Column, Numeric
 from ppadmm.data.infer import (
     FEWEST_NUMBERS,
     draft_label,
@@ -35,7 +36,7 @@ from ppadmm.data.infer import (
     is_numeric,
     words_of,
 )
-from ppadmm.data.schema import FORMAT, MISSING, Categorical, Column, Numeric, spelt, toml_table
+from ppadmm.data.schema import FORMAT, MISSING, spelt, toml_table
 from ppadmm.data.shard import Vector
 from ppadmm.data.tables import as_table, is_csv, read_table
 from ppadmm.errors import DataError, InputError

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ppadmm.data.csv_file import parse_rows
-from ppadmm.data.schema import Categorical, Column, Label, Numeric, Schema
+from ppadmm.data.features import Categorical, Column, Numeric
+from ppadmm.data.schema import Label, Schema
 from ppadmm.data.tables import read_table
 from ppadmm.errors import DataError
 

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ppadmm.data.schema import Label, Numeric, Schema
+from ppadmm.data.features import Numeric
+from ppadmm.data.schema import Label, Schema
 from ppadmm.datasets.adult import plain_or_gz, unzipped
 from ppadmm.errors import DataError
 

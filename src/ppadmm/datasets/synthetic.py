@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ppadmm.data.schema import Categorical, Label, Numeric, Schema
+from ppadmm.data.features import Categorical, Numeric
+from ppadmm.data.schema import Label, Schema
 from ppadmm.data.shard import Vector
 
 RECORDS, TRAIN_RECORDS = 48_842, 35_000

@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from ppadmm.data.columns import column, numbers
-from ppadmm.data.schema import Categorical, Column, Label, Numeric, Schema
+from ppadmm.data.features import Categorical, Column, Numeric
+from ppadmm.data.schema import Label, Schema
 from ppadmm.data.tables import read_table
 from ppadmm.datasets.adult import first_file
 from ppadmm.errors import DataError

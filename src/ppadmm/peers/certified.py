@@ -109,12 +109,14 @@ def _own(body: Plain, terms: Agreement, i: int) -> Pairs:
 def _common(statement: Plain, terms: Agreement) -> Pairs:
     """Return what is said and agreed of the run."""
     run, names = statement["run"], ("algorithm", "rounds", "eta", "regularisation", "beta")
+    losses = (terms.loss, f"one-vs-rest {terms.loss}", "multinomial")
     return {
         "schema_digest": (statement["schema_digest"], terms.schema),
         "delta": (statement["delta"], terms.delta),
         "adjacency": (statement["adjacency"], terms.adjacency),
         "calibration": (statement["claim"]["calibration"], terms.calibration),
         **{f"run.{name}": (run[name], getattr(terms, name)) for name in names},
+        "run.loss": (run["loss"], run["loss"] if run["loss"] in losses else terms.loss),
         "run.weights": (run["weights"], terms.weighting),
         "run.parameters": (run["parameters"], terms.parameters),
         "run.edges": (run["edges"], [list(edge) for edge in terms.edges]),

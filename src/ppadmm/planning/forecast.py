@@ -7,16 +7,13 @@ of the many. Neither moves the error by more than other seeds do (tests/planning
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from ppadmm.accounting import Budget
 from ppadmm.agent import Agent
-from ppadmm.algorithms import Algorithm, Settings, Site
-from ppadmm.algorithms.base import site_in
-from ppadmm.algorithms.method import MethodSpec, choose, settings_of, weigh
+from ppadmm.algorithms import Algorithm, Settings
 from ppadmm.arrays import Array
 from ppadmm.data import Matrix, Shard, normalise_rows
 from ppadmm.data.coded import Coded
@@ -25,7 +22,9 @@ from ppadmm.errors import InfeasibleError
 from ppadmm.ledger import MemoryLedger
 from ppadmm.ledger.state import reserved_by, tally_of
 from ppadmm.noise import SeededNoise
-from ppadmm.problem import Graph, Loss, NoRecords, Risk, Subproblem, risk_of
+from ppadmm.planning.dealing import Dealing, Evenly, Places
+from ppadmm.planning.scenario import Scenario
+from ppadmm.problem import Loss, NoRecords, Risk, Subproblem, risk_of
 from ppadmm.runs.metrics import evaluate
 from ppadmm.solvers import Solution, Solver, Warm, cold_start, solver_named
 from ppadmm.statements.claims import worst
@@ -34,53 +33,6 @@ FRACTION = 0.05
 """Residual of a simulated solve, in units of σ₁ …"""
 TOLERANCES = (1e-5, 1e-3)
 """… but within these: below them single precision is not enough."""
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """A setting to forecast: all that is public about a run but its ε."""
-
-    records: tuple[int, ...]
-    features: int
-    graph: Graph
-    loss: Loss
-    method: MethodSpec
-
-    @property
-    def parameters(self) -> int:
-        """Length of a model."""
-        return self.features * self.loss.outputs
-
-    def chosen(self, epsilon: float) -> MethodSpec:
-        """Return the method as `train` would choose what is open."""
-        sizes = (self.records, self.features, self.graph)
-        return choose(self.method, sizes, self.budgets(epsilon), self.loss)
-
-    def settings(self, epsilons: Sequence[float]) -> Settings:
-        """Return the settings of one replicate per ε; their T must be the same."""
-        budgets = [Budget(epsilon, self.method.delta) for epsilon in epsilons]
-        return settings_of([self.chosen(epsilon) for epsilon in epsilons], budgets)
-
-    def sites(self, risks: Sequence[Risk], epsilon: float) -> list[Site]:
-        """Return every agent's place in the network, or the one place of pooled records."""
-        if self.method.recipe.pooled:
-            return [Site(0, 1, (), risks[0])]
-        weights = self.weights(epsilon)
-        return [site_in(self.graph, i, risk, weights) for i, risk in enumerate(risks)]
-
-    def weights(self, epsilon: float) -> tuple[float, ...]:
-        """Return how much each site counts."""
-        return weigh(self.method, self.records, self.budgets(epsilon), self.parameters)
-
-    def budgets(self, epsilon: float) -> list[Budget]:
-        """Return that of each site."""
-        return [Budget(epsilon, self.method.delta)] * self.graph.size
-
-    @property
-    def holdings(self) -> tuple[int, ...]:
-        """Records at each site."""
-        pooled = self.method.recipe.pooled
-        return (sum(self.records),) if pooled else self.records
 
 
 class ScaledRisk:
@@ -142,6 +94,7 @@ class Population:
     share: float
     error: float
     majority_error: float
+    dealing: Dealing = field(default_factory=lambda: Evenly([]))
 
     def with_features(self, features: int) -> "Population":
         """Keep the most telling features and the intercept, rows normalised again."""
@@ -154,15 +107,46 @@ class Population:
         order = tuple(kept.index(j) for j in self.order if j in kept)
         return replace(self, X=X, test=test, order=order)
 
-    def risks(self, case: Scenario) -> list[ScaledRisk]:
-        """Deal records to the sites of `case`, in the order in which they stand."""
-        parts, start = [], 0
-        for n in case.holdings:
-            end = start + stand_ins(n, self.share)
-            shard = Shard(self.X[start:end], self.y[start:end], self.classes)
-            parts.append(ScaledRisk(risk_of(shard, case.loss), n))
-            start = end
-        return parts
+    def dealt(self, records: Sequence[int]) -> list[Places]:
+        """Return the records that stand for so many at each site."""
+        counts = [stand_ins(n, self.share) for n in records]
+        return self.dealing.rows(counts, self.dealing.mixes(records))
+
+    def risks(self, case: Scenario, parts: Sequence[Places]) -> list[ScaledRisk]:
+        """Return the losses of the sites of `case`, each on its part of the records."""
+        pooled = case.method.recipe.pooled
+        rows: Sequence[Places] = [np.concatenate(parts)] if pooled else parts
+        return [
+            ScaledRisk(risk_of(Shard(self.X[own], self.y[own], self.classes), case.loss), n)
+            for own, n in zip(rows, case.holdings, strict=True)
+        ]
+
+    def judge(self, models: Array) -> "Judged":
+        """Return the test errors of models (R, K·d)."""
+        X, y = self.test
+        parts = [(X, y), *((X[cell], y[cell]) for cell in self.dealing.cells)]
+        errors = [evaluate(*part, models, self.classes, areas=False).error for part in parts]
+        return Judged(errors[0], np.array(errors[1:]).reshape(-1, len(models)))
+
+    def majority_errors(self, mixes: Array) -> Array:
+        """Return how often naming the commonest class is wrong at sites with these mixes (S,)."""
+        if not mixes.shape[1]:
+            return np.full(len(mixes), self.majority_error)
+        y, names = self.test[1], np.unique(self.test[1])
+        shares = np.array([[np.mean(y[cell] == c) for c in names] for cell in self.dealing.cells])
+        return np.asarray(1.0 - (mixes @ shares).max(axis=1))
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Test errors of R runs: on everybody's records (R,), and on each cell of them (C, R)."""
+
+    pooled: Array
+    cells: Array
+
+    def on(self, mix: Array) -> Array:
+        """Return the errors (R,) on records of which `mix` (C,) are of each cell."""
+        return np.asarray(mix @ self.cells) if len(mix) else self.pooled
 
 
 def stand_ins(records: int, share: float) -> int:
@@ -187,15 +171,17 @@ class Setup:
 def setup(case: Scenario, epsilon: float) -> Setup:
     """Work out the noise from public sizes alone; raises `InfeasibleError` if none is enough."""
     settings = case.settings([epsilon])
+    first = settings[0]
     empty = NoRecords(case.parameters, case.loss)
-    rules = _rules(case, settings, [ScaledRisk(empty, n) for n in case.holdings])
+    counted = [ScaledRisk(empty, n) for n in case.holdings]
+    rules = _rules(case, settings, counted, epsilon)
     noise = tuple({k: float(v[0]) for k, v in rule.scales.items()} for rule in rules)
     bound = worst([tally_of(reserved_by(rule.reserved[0])) for rule in rules], case.method.delta)
     return Setup(
         epsilon=epsilon,
         rounds=rules[0].rounds,
-        eta=settings.eta[0],
-        regularisation=settings.regularisation[0],
+        eta=first.eta[0],
+        regularisation=first.regularisation[0],
         noise=noise,
         releases=getattr(rules[0], "releases", rules[0].rounds),
         epsilon_proven=bound.epsilon,
@@ -213,20 +199,27 @@ def infeasible(case: Scenario, epsilon: float) -> str | None:
 
 
 def simulate(
-    case: Scenario, group: Population, epsilons: Iterable[float], seeds: Sequence[int]
-) -> dict[float, Array]:
-    """Return the test errors (len(seeds),) at every feasible ε.
+    case: Scenario,
+    group: Population,
+    epsilons: Iterable[float],
+    seeds: Sequence[int],
+    parts: Sequence[Places] | None = None,
+) -> dict[float, Judged]:
+    """Return the test errors of len(seeds) runs at every feasible ε.
 
-    Budgets with the same T and weights advance together, as columns of one run.
+    The sites hold the records `parts`, else as many as are dealt to them. Budgets with the same
+    T, β and weights advance together, as columns of one run.
     """
     batches: dict[Any, list[float]] = {}
     for epsilon in epsilons:
         if infeasible(case, epsilon) is None:
-            alike = (case.chosen(epsilon).rounds, case.weights(epsilon))
+            method = case.chosen(epsilon)
+            alike = (method.rounds, method.beta, case.weights(epsilon))
             batches.setdefault(alike, []).append(epsilon)
     group = group.with_features(case.features)
-    risks = group.risks(case) if batches else []
-    errors: dict[float, Array] = {}
+    dealt = group.dealt(case.records) if parts is None else parts
+    risks = group.risks(case, dealt) if batches else []
+    errors: dict[float, Judged] = {}
     for batch in batches.values():
         errors.update(_batch(case, group, risks, batch, seeds))
     return errors
@@ -238,23 +231,24 @@ def _batch(
     risks: list[ScaledRisk],
     epsilons: list[float],
     seeds: Sequence[int],
-) -> dict[float, Array]:
+) -> dict[float, Judged]:
     settings = case.settings([epsilon for epsilon in epsilons for _ in seeds])
     noise = SeededNoise(tuple(seed for _ in epsilons for seed in seeds))
-    rules = [_coarse(rule) for rule in _rules(case, settings, risks)]
+    rules = [_coarse(rule) for rule in _rules(case, settings, risks, epsilons[0])]
     agents = [
-        Agent(rule, i, rule.site.neighbours, [MemoryLedger() for _ in settings.eta], noise)
+        Agent(rule, i, rule.site.neighbours, [MemoryLedger() for _ in noise.seeds], noise)
         for i, rule in enumerate(rules)
     ]
     models = local.run(agents).model(case.weights(epsilons[0]))
-    error = evaluate(*group.test, models, group.classes).error
-    return dict(zip(epsilons, error.reshape(len(epsilons), len(seeds)), strict=True))
+    models = models.reshape(len(epsilons), len(seeds), -1)
+    return {e: group.judge(own) for e, own in zip(epsilons, models, strict=True)}
 
 
-def _rules(case: Scenario, settings: Settings, risks: Sequence[Risk]) -> list[Algorithm[Any]]:
-    build = case.method.recipe.build
-    epsilon = settings.budgets[0].epsilon
-    return [build(site, settings) for site in case.sites(risks, epsilon)]
+def _rules(
+    case: Scenario, settings: Sequence[Settings], risks: Sequence[Risk], epsilon: float
+) -> list[Algorithm[Any]]:
+    build, sites = case.method.recipe.build, case.sites(risks, epsilon)
+    return [build(site, own) for site, own in zip(sites, settings, strict=True)]
 
 
 def _coarse(rule: Any) -> Any:

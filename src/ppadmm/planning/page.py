@@ -1,4 +1,4 @@
-"""What a person reads after `ppadmm plan`: plain text, and one HTML page with the curve."""
+"""What a person reads after `ppadmm plan`: plain text, and one HTML page with pictures."""
 
 import textwrap
 from collections.abc import Sequence
@@ -9,7 +9,10 @@ from markupsafe import Markup
 
 from ppadmm import __version__
 from ppadmm.algorithms import title_of
-from ppadmm.planning.result import Change, Forecast, Plan
+from ppadmm.planning.error_ranges import Change, Forecast
+from ppadmm.planning.joining_text import joining_picture, joining_table, joining_text, missing_table
+from ppadmm.planning.result import Plan
+from ppadmm.planning.specification import PlanSpec
 from ppadmm.runs.folder import draft_of, require_new, write_json, writing
 from ppadmm.runs.report.page import content_hash, signed, templates
 from ppadmm.runs.report.svg import Mark, Series, line_chart, short
@@ -26,6 +29,10 @@ RESAMPLED = (
     "A forecast on {name}, not on your records: as good as they are alike. No private data were "
     "read. docs/plan.md says how well such forecasts met real data."
 )
+MORE = (
+    "`ppadmm plan` says more, and comes closer if it is told the error without privacy on similar "
+    "data; docs/plan.md has how well it met real data."
+)
 ADVICE = (
     "The error of a model without privacy on similar data (--nonprivate-error), the share of the "
     "rarer classes (--majority-error) or public records (--public) narrow it. "
@@ -36,15 +43,27 @@ def plan_text(plan: Plan) -> str:
     """Return settings, expected error, the curve, what would help and what it is worth."""
     helps = [(change.words, gain_words(change)) for change in plan.changes]
     blocks = [
+        *(fill(words) for words in warnings(plan)),
         fill(headline(plan)),
         "\n".join(_fact(name, value) for name, value in facts(plan)),
         *(fill(words) for words in _answers(plan)),
+        *([] if plan.joining is None else joining_text(plan.joining)),
         table(("ε", "expected error", "four of five runs"), _curve_rows(plan)),
         *([table(("what would help most", "less error"), helps)] if helps else []),
         *(fill(f"Note: {note}") for note in plan.notes),
         fill(worth(plan)),
     ]
     return "\n\n".join(blocks)
+
+
+def short_text(plan: Plan) -> list[str]:
+    """Return what a site wants to know before it signs: alone or together, in a few lines."""
+    found = plan.joining
+    lines = ["Forecast, on made-up records with these public numbers (no private data were read):"]
+    lines += [fill(words) for words in warnings(plan)]
+    if found is not None:
+        lines += [*map(fill, found.sentences()), table(*joining_table(found))]
+    return [*lines, fill("Errors, with the range of four of five simulated runs. " + MORE)]
 
 
 def _fact(name: str, value: str) -> str:
@@ -57,11 +76,31 @@ def headline(plan: Plan) -> str:
     spec = plan.spec
     classes = "" if plan.classes == 2 else f"{plan.classes} classes, "
     where = "pooled at one place" if spec.recipe.pooled else f"network: {plan.graph_name}"
+    who = "one agent" if spec.agents == 1 else f"{spec.agents} agents ({where})"
+    least = plan.epsilon * min(spec.fractions, default=1.0)
+    budget = f"{plan.epsilon:g}" if least == plan.epsilon else f"{least:g} to {plan.epsilon:g}"
     return (
-        f"Plan for {title_of(spec.algorithm)}: {spec.agents} agents ({where}), "
-        f"{_records(spec.holdings)}, {plan.features} features, {classes}ε = {plan.epsilon:g} at "
-        f"δ = {spec.delta:g}"
+        f"Plan for {title_of(spec.algorithm)}: {who}, {_records(spec.holdings)}, "
+        f"{plan.features} features, {classes}{_skew(spec)}ε = {budget} at δ = {spec.delta:g}"
     )
+
+
+def _skew(spec: PlanSpec) -> str:
+    how = spec.dealing
+    if how.alpha is not None:
+        return f"skewed labels (Dirichlet, α = {how.alpha:g}), "
+    return f"sites by {how.column!r}, " if how.column else ""
+
+
+def warnings(plan: Plan) -> list[str]:
+    """Say first of all if the model is not worth having."""
+    if not plan.useless:
+        return []
+    naming = f"always naming the commonest class ({median(plan.majority):.4f})"
+    return [
+        f"Not worth running as it is: the expected error, {plan.expected.median:.4f}, is no better "
+        f"than that of {naming}. More records or a larger ε are needed."
+    ]
 
 
 def facts(plan: Plan) -> list[tuple[str, str]]:
@@ -80,7 +119,8 @@ def worth(plan: Plan) -> str:
 
 def _records(holdings: Sequence[int]) -> str:
     low, high = min(holdings), max(holdings)
-    return f"{low:,} records each" if low == high else f"{low:,} to {high:,} records"
+    each = " each" if len(holdings) > 1 else ""
+    return f"{low:,} records{each}" if low == high else f"{low:,} to {high:,} records"
 
 
 def _settings(plan: Plan) -> list[tuple[str, str]]:
@@ -177,7 +217,12 @@ def render_plan(plan: Plan) -> str:
         plan=plan,
         headline=headline(plan),
         facts=facts(plan),
+        warnings=warnings(plan),
         answers=_answers(plan),
+        joining=plan.joining,
+        joining_picture=plan.joining and joining_picture(plan.joining),
+        joining_table=plan.joining and joining_table(plan.joining),
+        missing_table=plan.joining and missing_table(plan.joining),
         rows=_curve_rows(plan),
         worth=worth(plan),
         gain_words=gain_words,

@@ -2,7 +2,8 @@
 
 From public sizes alone: the noise, rounds and messages of the run; the test error with a range
 over noise and over what the data may be like; a curve over ε; the smallest ε for an error that is
-wanted; and what would help most. It is a forecast on other data, not a promise.
+wanted; what would help most; and what every site gains by joining. It is a forecast on other data,
+not a promise.
 """
 
 import time
@@ -11,21 +12,31 @@ from dataclasses import replace
 
 import numpy as np
 
-from ppadmm.algorithms import name_alone, title_of
+from ppadmm.algorithms import title_of
 from ppadmm.algorithms.method import MethodSpec
-from ppadmm.arrays import Array
 from ppadmm.errors import InputError
-from ppadmm.planning.forecast import Population, Progress, Scenario, infeasible, setup, simulate
-from ppadmm.planning.populations import SampleSizes, made_up, open_public, resampled
-from ppadmm.planning.result import Change, Forecast, Plan, Target
+from ppadmm.planning.error_ranges import Change, Forecast, compared
+from ppadmm.planning.forecast import Judged, Population, Progress, infeasible, setup, simulate
+from ppadmm.planning.joining import Joining
+from ppadmm.planning.joining_study import JoiningStudy
+from ppadmm.planning.populations import (
+    SampleSizes,
+    is_short,
+    made_up,
+    most_simulated,
+    open_public,
+    resampled,
+    sites_of,
+)
+from ppadmm.planning.result import Plan, Target
+from ppadmm.planning.scenario import Scenario
 from ppadmm.planning.specification import PlanSpec
-from ppadmm.problem import KINDS, graph_from, loss_for, make_graph
+from ppadmm.problem import KINDS, loss_for, make_graph
 
 __all__ = ["Plan", "PlanSpec", "most_simulated", "plan"]
 
 MULTIPLES = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 """The curve's budgets, in units of ε."""
-MOST_RECORDS, MOST_CELLS = 40_000, 2_400_000
 SEARCHED = (0.0625, 0.25, 1.0, 4.0, 16.0, 64.0)
 """Where the search for an ε starts."""
 
@@ -43,7 +54,8 @@ def plan(spec: PlanSpec, progress: Progress | None = None) -> Plan:
     Returns
     -------
     Plan
-        Noise, rounds, messages, expected error with its range, the curve over ε, what would help.
+        Noise, rounds, messages, expected error with its range, the curve over ε, what would help,
+        and every site alone, with all and without each of the others.
 
     Examples
     --------
@@ -52,18 +64,16 @@ def plan(spec: PlanSpec, progress: Progress | None = None) -> Plan:
     1.0
     """
     started = time.perf_counter()
-    if spec.agents == 1:
-        spec = replace(spec, algorithm=name_alone(spec.algorithm))
     study = _Study(spec, progress)
     points, target = study.searched() if spec.error is not None else ({}, None)
     epsilon = target.epsilon if target is not None and target.epsilon else spec.epsilon
     curve = study.curve(epsilon, points)
     expected = next(point for point in curve if point.epsilon == epsilon)
-    doubled = next(point for point in curve if point.epsilon == 2.0 * epsilon)
-    changes = study.changes(expected, doubled) if spec.changes and expected.errors else ()
+    changes = study.changes(expected, curve) if spec.changes and expected.errors else ()
+    joining = study.joining(epsilon) if spec.joining and study.spec.agents > 1 else None
     case, populations = study.case, study.populations
     return Plan(
-        spec=spec,
+        spec=study.spec,
         features=case.features,
         classes=study.classes,
         graph_name=case.graph.name,
@@ -76,6 +86,7 @@ def plan(spec: PlanSpec, progress: Progress | None = None) -> Plan:
         non_private=tuple(group.error for group in populations),
         majority=tuple(group.majority_error for group in populations),
         changes=changes,
+        joining=joining,
         target=target,
         simulated_records=study.need.train,
         notes=study.notes,
@@ -88,24 +99,26 @@ class _Study:
 
     def __init__(self, spec: PlanSpec, progress: Progress | None) -> None:
         """Settle sizes, open public records if there are any, and draw the populations."""
-        self.spec, data = spec, open_public(spec) if spec.real else None
+        data = open_public(spec) if spec.real else None
+        self.spec = spec = spec if data is None else sites_of(data, spec)
         features = spec.features or (data.d if data else 0)
         self.classes = data.schema.classes if data else spec.classes or 2
         if data is not None and features > data.d:
             raise InputError(
                 f"Expected at most the {data.d} features of {data.name!r}, got {features}."
             )
-        loss, total = loss_for(spec.loss, self.classes), sum(spec.holdings)
-        graph = graph_from(spec.graph, spec.agents)
-        self.case = Scenario(spec.holdings, features, graph, loss, spec.method)
+        loss, total = loss_for(spec.loss, self.classes, spec.multiclass), sum(spec.holdings)
+        self.case = Scenario(
+            spec.holdings, features, spec.network, loss, spec.method, spec.fractions
+        )  # fmt: skip
         share = min(1.0, most_simulated(features) / total)
-        self.need = need = SampleSizes(spec.holdings, features, share)
+        self.need = need = SampleSizes(spec.holdings, features, share, spec.dealing.alpha)
         notes = []
         if share < 1.0:
             notes.append(
                 f"{need.train:,} simulated records stand for {total:,}; the noise is that of all."
             )
-        if data is not None and data.train_records < need.train:
+        if data is not None and is_short(data, need, spec):
             notes.append(
                 f"{data.name} has {data.train_records:,} records to train on, so some are used "
                 "more than once."
@@ -114,11 +127,12 @@ class _Study:
         draws = (
             made_up(spec, need, loss, self.classes)
             if data is None
-            else resampled(data, need, loss, spec.seed)
+            else resampled(data, need, loss, spec)
         )
         self._progress, self._done = progress, 0
         helping = len(_changes(self.case, spec)) if spec.changes else 0
         self._of = len(draws) * (2 + helping + (3 if spec.error is not None else 0))
+        self._together: dict[float, list[Judged]] = {}
         self.populations: list[Population] = []
         for draw in draws[: spec.seeds]:
             self.populations.append(draw())
@@ -131,18 +145,30 @@ class _Study:
 
     def errors(self, case: Scenario, epsilons: Sequence[float]) -> dict[float, tuple[float, ...]]:
         """Return the errors of all runs at every feasible ε, group by group."""
-        parts: list[dict[float, Array]] = []
+        parts: list[dict[float, Judged]] = []
         for k, group in enumerate(self.populations):
             parts.append(simulate(case, group, epsilons, self.seeds(k)))
             self._advance()
-        return {e: tuple(float(v) for part in parts for v in part[e]) for e in parts[0]}
+        if case is self.case:
+            self._together |= {e: [part[e] for part in parts] for e in parts[0]}
+        return {e: tuple(float(v) for part in parts for v in part[e].pooled) for e in parts[0]}
+
+    def joining(self, epsilon: float) -> Joining:
+        """Compare every site alone with the run of all, and that with runs without one of them."""
+        seeds = [self.seeds(k) for k in range(len(self.populations))]
+        study = JoiningStudy(
+            self.spec, self.case, epsilon, self.populations, seeds, self._together.get(epsilon, [])
+        )
+        self._done, self._of = 0, len(study.groups) + len(study.leaving)
+        return study.found(self._advance)
 
     def curve(self, epsilon: float, known: dict[float, tuple[float, ...]]) -> tuple[Forecast, ...]:
         """Return forecasts at ε, 2ε and the curve's budgets; `known` ones are not run again."""
         asked = self.spec.epsilons
         if asked is None:
             asked = () if known else tuple(_nice(m * epsilon) for m in MULTIPLES)
-        wanted = sorted({*asked, epsilon, 2.0 * epsilon} - set(known))
+        needed = {epsilon, 2.0 * epsilon} if self.spec.changes else {epsilon}
+        wanted = sorted({*asked, *needed} - set(known))
         found = {**known, **self.errors(self.case, wanted)}
         return tuple(
             Forecast(e, found.get(e, ()), None if e in found else infeasible(self.case, e))
@@ -175,31 +201,21 @@ class _Study:
         share = Forecast(high, found[high]).reaching(wanted)
         return found, Target(wanted, high, share, SEARCHED[-1])
 
-    def changes(self, base: Forecast, doubled: Forecast) -> tuple[Change, ...]:
+    def changes(self, base: Forecast, curve: Sequence[Forecast]) -> tuple[Change, ...]:
         """Simulate every change with the same seeds; the largest gain first."""
-        found = [self._compared("epsilon", "twice the ε", base, doubled)]
+        epsilon, groups = base.epsilon, len(self.populations)
+        doubled = next(point for point in curve if point.epsilon == 2.0 * epsilon)
+        found = [compared("epsilon", "twice the ε", base, doubled, groups)]
         for name, words, case in _changes(self.case, self.spec):
-            errors = self.errors(case, [base.epsilon]).get(base.epsilon, ())
-            why = None if errors else infeasible(case, base.epsilon)
-            found.append(self._compared(name, words, base, Forecast(base.epsilon, errors, why)))
+            errors = self.errors(case, [epsilon]).get(epsilon, ())
+            other = Forecast(epsilon, errors, None if errors else infeasible(case, epsilon))
+            found.append(compared(name, words, base, other, groups))
         return tuple(sorted(found, key=lambda change: -change.gain))
-
-    def _compared(self, name: str, words: str, base: Forecast, other: Forecast) -> Change:
-        if not other.errors:
-            return Change(name, words, (), infeasible=other.infeasible)
-        gains = tuple(b - e for b, e in zip(base.errors, other.errors, strict=True))
-        sources = tuple(k for k in range(len(self.populations)) for _ in self.seeds(k))
-        return Change(name, words, gains, sources)
 
     def _advance(self) -> None:
         self._done += 1
         if self._progress is not None:
             self._progress(min(self._done, self._of), self._of)
-
-
-def most_simulated(features: int) -> int:
-    """Return how many records are simulated at most: fewer of wide ones, but five per feature."""
-    return max(5 * features, min(MOST_RECORDS, MOST_CELLS // features))
 
 
 def _changes(case: Scenario, spec: PlanSpec) -> list[tuple[str, str, Scenario]]:
@@ -211,13 +227,12 @@ def _changes(case: Scenario, spec: PlanSpec) -> list[tuple[str, str, Scenario]]:
     if half < case.features:
         words = f"the {half} most telling features only"
         found.append(("features", words, replace(case, features=half)))
-    complete = make_graph("complete", N)
-    if complete.edges != case.graph.edges and not pooled:
+    if len(case.graph.edges) < N * (N - 1) // 2 and not pooled:
+        complete = make_graph("complete", N)
         found.append(("graph", "a complete network", replace(case, graph=complete)))
-    if spec.graph in KINDS and not pooled:
+    if case.graph.name in KINDS and not pooled:
         words = f"twice the agents ({2 * N}), each with as many records"
-        more = replace(case, records=case.records * 2, graph=make_graph(spec.graph, 2 * N))
-        found.append(("agents", words, more))
+        found.append(("agents", words, _doubled(case)))
     if case.method.adjacency == "replace-one":
         words = "the weaker promise zero-out (a record's loss left out, not replaced)"
         weaker = replace(case.method, adjacency="zero-out")
@@ -227,6 +242,11 @@ def _changes(case: Scenario, spec: PlanSpec) -> list[tuple[str, str, Scenario]]:
         other = replace(case, method=replace(case.method, algorithm=usual))
         found.append(("algorithm", f"{title_of(usual)} instead", other))
     return found
+
+
+def _doubled(case: Scenario) -> Scenario:
+    graph = make_graph(case.graph.name, 2 * case.graph.size)
+    return replace(case, records=case.records * 2, graph=graph, fractions=case.fractions * 2)
 
 
 def _nice(value: float) -> float:

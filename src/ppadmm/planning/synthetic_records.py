@@ -86,7 +86,7 @@ class SyntheticRecords:
             gap = wanted - p.mean(axis=0)
             if np.abs(gap).max() < 1e-4:
                 break
-            bend = np.diag(p.mean(axis=0)) - p.T @ p / len(p)
+            bend = np.diag(p.mean(axis=0) + 1e-290) - p.T @ p / len(p)  # inverted, it stays finite
             b = b + np.clip(np.linalg.pinv(bend, rcond=1e-9, hermitian=True) @ gap, -most, most)
             most *= 0.85
         return np.asarray(b)

@@ -232,30 +232,49 @@ def add_multiple(x: Any, a: float, y: Any) -> None:
         y[i] += a * x[i]
 
 
+@any_order
+def add_curves(knots: Any, weights: Any, point: Any, m: Any) -> None:
+    """m += Σ_c w₀·θ_k + w₁·θ_{k+1} with k = knots_c; knots (C, B), weights (2C, B)."""
+    for c in range(knots.shape[0]):
+        first, low, high = knots[c], weights[2 * c], weights[2 * c + 1]
+        for i in range(m.shape[0]):
+            m[i] += low[i] * point[first[i]] + high[i] * point[first[i] + 1]
+
+
+@any_order
+def add_bends(knots: Any, weights: Any, s: Any, bends: Any) -> None:
+    """Add the transpose of `add_curves` to `bends` (d + 1, LANES), its last axis in turn."""
+    for c in range(knots.shape[0]):
+        first, low, high = knots[c], weights[2 * c], weights[2 * c + 1]
+        for i in range(0, s.shape[0], LANES):
+            for l in range(LANES):
+                k, t = first[i + l], s[i + l]
+                bends[k, l] += low[i + l] * t
+                bends[k + 1, l] += high[i + l] * t
+
+
 @exact
-def filled(point: Any, hot: Any, features: Any, few: Any, values: Any, table: Any) -> None:
+def filled(point: Any, tables: Any, table: Any) -> None:
     """table += what each code adds to a margin (see `packed.Tables`)."""
-    for k in range(hot.shape[0]):
-        start, size, first = hot[k]
+    parts, features, values = tables[0], tables[1], tables[2]
+    for k in range(parts.shape[0]):
+        start, size, first = parts[k]
         part, chosen = table[start : start + size], features[first : first + size]
+        value = values[first : first + size]
         for c in range(size):
-            part[c] += point[chosen[c]]
-    for k in range(few.shape[0]):
-        start, size, first, feature = few[k]
-        add_multiple(values[first : first + size], point[feature], table[start : start + size])
+            part[c] += value[c] * point[chosen[c]]
 
 
 @exact
-def emptied(counts: Any, hot: Any, features: Any, few: Any, values: Any, g: Any) -> None:
+def emptied(counts: Any, tables: Any, g: Any) -> None:
     """g += the transpose of `filled`, applied to the counts."""
-    for k in range(hot.shape[0]):
-        start, size, first = hot[k]
+    parts, features, values = tables[0], tables[1], tables[2]
+    for k in range(parts.shape[0]):
+        start, size, first = parts[k]
         part, chosen = counts[start : start + size], features[first : first + size]
+        value = values[first : first + size]
         for c in range(size):
-            g[chosen[c]] += part[c]
-    for k in range(few.shape[0]):
-        start, size, first, feature = few[k]
-        g[feature] += dot(counts[start : start + size], values[first : first + size])
+            g[chosen[c]] += value[c] * part[c]
 
 
 def _slopes(m: Any, bits: Any, huber_width: float) -> None:
@@ -282,29 +301,33 @@ def gradient(records: Any, theta: Any, huber_width: float) -> Any:
     ℓ is the Huber hinge of that width, or logistic for width 0. Sums over blocks are in double
     precision in any case.
     """
-    numeric, codes, scale, whole, places, hot, features, few, values, entries = records
+    numeric, codes, scale, knots, shares, whole, places, tables = records
+    entries = tables[3]
     point = np.zeros(theta.shape[0] + 1, scale.dtype)  # ends with the 0 of what is missing
     point[:-1] = theta
     table = np.zeros(entries, scale.dtype)
-    filled(point, hot, features, few, values, table)
+    filled(point, tables, table)
     weights = point[places]
     sums = np.zeros(places.shape[0])
     counts = np.zeros((entries, LANES))
+    bends = np.zeros((point.shape[0], LANES))
     m = np.empty(scale.shape[1], scale.dtype)
     bits = np.empty(scale.shape[1], whole.dtype)
     for k in range(scale.shape[0]):
         m[:] = 0
         add_products(numeric[k], weights, m)
         add_chosen(codes[k], table, m)
+        add_curves(knots[k], shares[k], point, m)
         times(m, scale[k])
         _slopes(m, bits, huber_width)
         times(m, scale[k])
         add_transposed(numeric[k], m, sums)
         add_counted(codes[k], m, counts)
-    g = np.zeros(point.shape[0])
+        add_bends(knots[k], shares[k], m, bends)
+    g = added_up(bends)
     for j in range(places.shape[0]):
         g[places[j]] += sums[j]
-    emptied(added_up(counts), hot, features, few, values, g)
+    emptied(added_up(counts), tables, g)
     return g[:-1]
 
 

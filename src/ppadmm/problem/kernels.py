@@ -84,7 +84,7 @@ def hessian(X: Coded, y: Array, theta: Array, loss: MarginLoss, single: bool, ev
     """(1/n) Σ ℓ''(θᵀv)·vvᵀ over every k-th record; (d,) → (d, d)."""
     factors = (y * X.scale)[::every]
     margins = np.empty(len(factors))
-    layout().margins(X.numeric, X.codes, factors, np.append(theta, 0.0), every, margins)
+    layout().margins(_rows(X), factors, np.append(theta, 0.0), every, margins)
     return weighted_gram(X, loss.curvature(margins), single, every) / len(factors)
 
 
@@ -98,6 +98,11 @@ def weighted_gram(X: Coded, weights: Array, single: bool = False, every: int = 1
     block = np.empty((rows, X.d), np.float32 if single else np.float64)
     for start in range(0, len(factors), rows):
         some = block[: len(factors) - start]
-        layout().write_out(X.numeric, X.codes, factors, start, every, some)
+        layout().write_out(_rows(X), factors, start, every, some)
         gram += some.T @ some  # of a matrix with itself: half the work
     return gram
+
+
+def _rows(X: Coded) -> tuple[Any, ...]:
+    """Return the records as the compiled functions of `layout` take them."""
+    return X.numeric, X.codes, X.knots, X.weights

@@ -51,36 +51,45 @@ def join(codes: Any, size: int, chosen: Any, choices: int, most: int, joint: Any
 
 
 @any_order
-def margins(numeric: Any, codes: Any, factors: Any, point: Any, every: int, m: Any) -> None:
-    """m ← diag(factors)·(numeric, one-hot, 1)·θ of every k-th record.
+def margins(rows: Any, factors: Any, point: Any, every: int, m: Any) -> None:
+    """m ← diag(factors)·(numeric, curves, one-hot, 1)·θ of every k-th record.
 
-    `point` is θ and the 0 of what is missing.
+    `rows` are (numeric, codes, knots, weights); `point` is θ and the 0 of what is missing.
     """
+    numeric, codes, knots, weights = rows
     p, last = numeric.shape[1], point[point.shape[0] - 2]
     for i in range(m.shape[0]):
         x, chosen = numeric[i * every], codes[i * every]
+        first, share = knots[i * every], weights[i * every]
         total = last
         for j in range(p):
             total += x[j] * point[j]
+        for c in range(knots.shape[1]):
+            total += share[c, 0] * point[first[c]] + share[c, 1] * point[first[c] + 1]
         for g in range(codes.shape[1]):
             total += point[chosen[g]]
         m[i] = factors[i] * total
 
 
 @exact
-def write_out(numeric: Any, codes: Any, factors: Any, start: int, every: int, block: Any) -> None:
-    """block ← diag(factors)·(numeric, one-hot, 1) of every k-th record; (m, d).
+def write_out(rows: Any, factors: Any, start: int, every: int, block: Any) -> None:
+    """block ← diag(factors)·(numeric, curves, one-hot, 1) of every k-th record; (m, d).
 
-    It begins with number `start` of these. A missing code is d.
+    `rows` are as for `margins`. It begins with number `start` of these. A missing code is d.
     """
+    numeric, codes, knots, weights = rows
     m, d = block.shape
     p = numeric.shape[1]
     block[:] = 0
     for i in range(m):
+        k = (start + i) * every
         factor, row = factors[start + i], block[i]
-        x, chosen = numeric[(start + i) * every], codes[(start + i) * every]
+        x, chosen = numeric[k], codes[k]
         for j in range(p):
             row[j] = x[j] * factor
+        for c in range(knots.shape[1]):
+            row[knots[k, c]] += weights[k, c, 0] * factor
+            row[knots[k, c] + 1] += weights[k, c, 1] * factor
         for g in range(codes.shape[1]):
             if chosen[g] < d:
                 row[chosen[g]] = factor

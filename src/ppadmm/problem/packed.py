@@ -24,8 +24,8 @@ one is computed with."""
 SMALL, FEW_ROWS = 1024, 32
 """A shard with fewer records is laid out together with others, in smaller blocks."""
 
-CHOICES_AT_MOST = 16
-"""A number with no more different values than this is looked up, not multiplied."""
+CHOICES_AT_MOST, BENDS_AT_MOST = 16, 256
+"""A number, or a place on a curve, with no more different values than this is looked up."""
 
 ENTRIES_AT_MOST = 400
 """Size of one table: three kilobytes, so that it stays in the first-level cache with its sums."""
@@ -38,13 +38,14 @@ SAMPLE = 8192
 class Column(NamedTuple):
     """A column with few different values: which one each record has (n,), of `choices`.
 
-    A one-hot group has no `feature`: its choices are features themselves.
+    It is a number (`feature`), a one-hot `group` or a `curve`.
     """
 
     chosen: Any
     choices: int
     feature: int = -1
     group: int = -1
+    curve: int = -1
 
 
 @holds_records
@@ -68,14 +69,12 @@ class Joint(NamedTuple):
 class Tables(NamedTuple):
     """What the codes stand for; all tables lie one after another, `entries` in all.
 
-    A row of `hot` is (start, size, first): entry start + c stands for a 1 at feature
-    features[first + c], or nothing for feature d. A row of `few` is (start, size, first, feature):
-    entry start + c stands for values[first + c] at that feature.
+    A row of `parts` is (start, size, first): entry start + c stands for values[first + c] at
+    features[first + c], or for nothing at feature d.
     """
 
-    hot: Any
+    parts: Any
     features: Any
-    few: Any
     values: Any
     entries: int
 
@@ -84,19 +83,22 @@ class Tables(NamedTuple):
 class Packed(HoldsRecords):
     """Coded records v = scale·z in blocks of B rows, column by column within a block.
 
-    Columns with few different values (one-hot groups, numbers that are 0 or 1) are joined: each
-    combination of values that occurs has a code. What a code adds to a margin is looked up in a
-    table that is filled once per point, and the gradient is read off sums per code. The other
-    columns stay numbers. Nothing is rounded: z is the same to the last bit. The label's sign is
-    part of `scale`; the last block is filled up with scale = 0.
+    Columns with few different values (one-hot groups, numbers that are 0 or 1, curves of whole
+    numbers) are joined: each combination of values that occurs has a code. What a code adds to a
+    margin is looked up in a table that is filled once per point, and the gradient is read off sums
+    per code. The other columns stay numbers, other curves a knot and two weights. Nothing is
+    rounded: z is the same to the last bit. The label's sign is part of `scale`; the last block is
+    filled up with scale = 0.
 
-    numeric (b, p, B), codes (b, G, B), scale (b, B); `places` (p,) says which features the
-    numbers are.
+    numeric (b, p, B), codes (b, G, B), scale (b, B), knots (b, C, B), weights (b, 2C, B); `places`
+    (p,) says which features the numbers are.
     """
 
     numeric: Any
     codes: Any
     scale: Any
+    knots: Any
+    weights: Any
     places: Any
     tables: Tables
 
@@ -106,7 +108,7 @@ class Packed(HoldsRecords):
 
         The parts share their tables.
         """
-        columns, places = _columns(X)
+        columns, places, bent = _columns(X)
         joints = _joints(columns, len(X), parts=len(counts or "1"))
         tables = _tables(X, joints)
         starts = np.cumsum([0, *(joint.size for joint in joints)])[:-1]
@@ -115,10 +117,12 @@ class Packed(HoldsRecords):
             codes[:, k] = joint.codes + starts[k]
         numbers = np.column_stack([X.numeric, np.ones(len(X))])[:, places]
         scale = (factors * X.scale)[:, None]
+        knots, weights = X.knots[:, bent], X.weights[:, bent].reshape(len(X), -1)
         own = counts or [len(X)]
-        rows = _rows(len(places), own)
-        parts = [_blocks(array, own, rows) for array in (numbers, codes, scale)]
-        return [cls(n, c, s[:, 0], places, tables) for n, c, s in zip(*parts, strict=True)]
+        rows = _rows(len(places) + 2 * len(bent), own)
+        arrays = (numbers, codes, scale, knots, weights)
+        parts = zip(*(_blocks(array, own, rows) for array in arrays), strict=True)
+        return [cls(n, c, s[:, 0], k, w, places, tables) for n, c, s, k, w in parts]
 
     @classmethod
     def kept(cls, shards: Sequence[Shard]) -> list["Packed"]:
@@ -137,7 +141,8 @@ class Packed(HoldsRecords):
     @property
     def nbytes(self) -> int:
         """Bytes that one gradient reads."""
-        return int(self.numeric.nbytes + self.codes.nbytes + self.scale.nbytes)
+        arrays = (self.numeric, self.codes, self.scale, self.knots, self.weights)
+        return int(sum(array.nbytes for array in arrays))
 
     def gradient(self, theta: Array, loss: Loss, single: bool = False) -> Array:
         """Σ ℓ'(θᵀv)·v over the records, reading them once; (d,) → (d,)."""
@@ -161,22 +166,20 @@ class Packed(HoldsRecords):
             blocks(self.numeric.astype(real, copy=False)),
             blocks(self.codes),
             blocks(self.scale[:, None].astype(real, copy=False))[:, 0],
+            blocks(self.knots),
+            blocks(self.weights.astype(real, copy=False)),
             np.empty(0, whole),  # for its type: scratch of that type is each call's own
             self.places,
-            t.hot,
-            t.features,
-            t.few,
-            t.values.astype(real, copy=False),
-            t.entries,
+            (t.parts, t.features, t.values.astype(real, copy=False), t.entries),
         )
 
 
-def _columns(X: Coded) -> tuple[list[Column], Any]:
-    """Split columns into those with few values and those that stay numbers.
+def _columns(X: Coded) -> tuple[list[Column], Any, Any]:
+    """Split columns into those with few values, those that stay numbers, and other curves.
 
     The constant 1 is looked up with the others, or is one more number where there are none.
     """
-    columns, rest = [], []
+    columns, rest, bent = [], [], []
     for j, column in enumerate(np.ascontiguousarray(X.numeric.T)):
         found, chosen = np.empty(CHOICES_AT_MOST), np.empty(len(X), np.int64)
         count = layout().choices_of(column, found, chosen)
@@ -184,6 +187,11 @@ def _columns(X: Coded) -> tuple[list[Column], Any]:
             rest.append(j)
         else:
             columns.append(Column(chosen, count, feature=j))
+    for c in range(X.knots.shape[1]):
+        if (places := _places_on(X, c)) is None:
+            bent.append(c)
+        else:
+            columns.append(Column(*places, curve=c))
     for g, codes in enumerate(X.codes.T.astype(np.int64)):
         chosen = codes - codes.min()
         columns.append(Column(chosen, int(chosen.max()) + 1, group=g))
@@ -191,7 +199,18 @@ def _columns(X: Coded) -> tuple[list[Column], Any]:
         columns.append(Column(np.zeros(len(X), np.int64), 1, feature=X.d - 1))
     else:
         rest.append(X.d - 1)
-    return columns, np.array(rest, dtype=np.intp)
+    return columns, np.array(rest, dtype=np.intp), np.array(bent, dtype=np.intp)
+
+
+def _places_on(X: Coded, curve: int) -> tuple[Any, int] | None:
+    """Give every place on a curve a number (n,), if there are few in proportion to records."""
+    most = min(BENDS_AT_MOST, max(len(X) // 8, 2))
+    both = np.ascontiguousarray(X.weights[:, curve])
+    if len(np.unique(both[:SAMPLE, 1])) > most:
+        return None
+    cells = np.column_stack([X.knots[:, curve].astype(np.float64), both])
+    found, chosen = np.unique(cells, axis=0, return_inverse=True)
+    return (chosen.ravel().astype(np.int64), len(found)) if len(found) <= most else None
 
 
 def _joints(columns: list[Column], n: int, parts: int) -> list[Joint]:
@@ -212,29 +231,30 @@ def _joints(columns: list[Column], n: int, parts: int) -> list[Joint]:
 
 def _tables(X: Coded, joints: list[Joint]) -> Tables:
     """Write down what every code stands for, as its first record has it."""
-    hot, features, few, values = [], [np.empty(0, np.int64)], [], [np.empty(0)]
-    start = 0
+    parts, features, values, start = [], [np.empty(0, np.int64)], [np.empty(0)], 0
     for joint in joints:
         first = np.unique(joint.codes, return_index=True)[1]
         for column in joint.columns:
-            if column.group >= 0:
-                hot.append((start, joint.size, sum(map(len, features))))
-                features.append(X.codes[first, column.group].astype(np.int64))
-            else:
-                few.append((start, joint.size, sum(map(len, values)), column.feature))
-                values.append(_values(X, first, column.feature))
+            for at, value in _entries(X, first, column):
+                parts.append((start, joint.size, sum(map(len, features))))
+                features.append(at)
+                values.append(value)
         start += joint.size
-    return Tables(
-        np.array(hot, np.int64).reshape(-1, 3),
-        np.concatenate(features),
-        np.array(few, np.int64).reshape(-1, 4),
-        np.concatenate(values),
-        start,
-    )
+    table = np.array(parts, np.int64).reshape(-1, 3)
+    return Tables(table, np.concatenate(features), np.concatenate(values), start)
 
 
-def _values(X: Coded, rows: Any, feature: int) -> Any:
-    return np.ones(len(rows)) if feature == X.d - 1 else X.numeric[rows, feature]
+def _entries(X: Coded, rows: Any, column: Column) -> list[tuple[Any, Any]]:
+    """Return which features a column is in some rows, and their values: one pair or two."""
+    ones = np.ones(len(rows))
+    if column.group >= 0:
+        return [(X.codes[rows, column.group].astype(np.int64), ones)]
+    if column.curve >= 0:
+        at, both = X.knots[rows, column.curve].astype(np.int64), X.weights[rows, column.curve]
+        return [(at, both[:, 0]), (at + 1, both[:, 1])]
+    constant = column.feature == X.d - 1
+    values = ones if constant else X.numeric[rows, column.feature]
+    return [(np.full(len(rows), column.feature), values)]
 
 
 def _rows(numbers: int, counts: Sequence[int]) -> int:

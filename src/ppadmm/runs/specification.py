@@ -140,11 +140,8 @@ class RunSpec(MethodSpec):
         if not self.partition:
             object.__setattr__(self, "partition", usual_partition(self.data))
         partition = Partition.parse(self.partition)
-        if self.records is not None and partition.kind != "even":
-            raise InputError(
-                f"With the partition {self.partition!r} it is given how many records each agent "
-                "holds; leave records out, or deal them evenly (even)."
-            )
+        if self.records is not None:
+            require_even(self.partition)
         if not partition.names_agents:
             self._check_lengths(self.agents)
 
@@ -188,6 +185,15 @@ class RunSpec(MethodSpec):
 def usual_partition(data: str | tuple[str, ...]) -> str:
     """Return who holds what if nobody says: several files are sites, one table is dealt."""
     return "even" if isinstance(data, str) else "files"
+
+
+def require_even(partition: str) -> None:
+    """Refuse numbers of records where who holds what is given otherwise."""
+    if Partition.parse(partition).kind != "even":
+        raise InputError(
+            f"With the partition {partition!r} it is given how many records each agent "
+            "holds; leave records out, or deal them evenly (even)."
+        )
 
 
 @dataclass(frozen=True)

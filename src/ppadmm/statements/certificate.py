@@ -21,7 +21,14 @@ from ppadmm.ledger.balance import cost
 from ppadmm.ledger.state import LedgerState, ReservedRun
 from ppadmm.statements import keys
 from ppadmm.statements.json_schema import require_shape
-from ppadmm.statements.recheck import TOLERANCE, Plain, counted, knows_weights, require_true
+from ppadmm.statements.recheck import (
+    TOLERANCE,
+    Plain,
+    counted,
+    knows_curvature,
+    knows_weights,
+    require_true,
+)
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -173,6 +180,8 @@ def check(data: bytes, trusted: Sequence[str] = ()) -> Verdict:
     unchecked = [] if trusted else [f"that the key belongs to {signer['name']!r}: give --trust"]
     if not knows_weights(body["statement"]):
         unchecked.append(WEIGHT)
+    if body["statement"]["private"] and not knows_curvature(body["statement"]):
+        unchecked.append("κ of its events, which does not follow from the terms it names")
     return Verdict(body, checked, tuple(unchecked), notes)
 
 

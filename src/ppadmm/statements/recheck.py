@@ -188,20 +188,16 @@ def knows_weights(statement: Plain) -> bool:
 def _require_curvature(statement: Plain) -> None:
     """Refuse a κ below that of the public terms, c₁w/(n(λ̂/N + 2η|B|)).
 
-    Nothing can be said of an algorithm or a loss that did not come with ppadmm, of a run that is
-    not private, or of a search, whose runs have terms of their own.
+    Of a run that is not private nothing is claimed.
     """
-    recipe = ALGORITHMS.get(statement["run"]["algorithm"])
     bend = recompute.smoothness(statement["run"]["loss"])
-    if recipe is None or recipe.name in ALGORITHMS.own or bend is None:
-        return
-    if not statement["private"] or statement["tuned"].get("search"):
+    if not statement["private"] or not knows_curvature(statement) or bend is None:
         return
     for agent in statement["agents"]:
-        kappas = [event["kappa"] for event in agent["reserved"] if "kappa" in event]
+        kappas = _kappas(agent)
         if not kappas:
             continue
-        steep = max(agent["records"], 1) * _steepness(statement, agent["agent"], recipe.listens)
+        steep = max(agent["records"], 1) * _steepness(statement, agent["agent"])
         least = bend * agent["weight"] / steep if steep > 0.0 else math.inf
         if min(kappas) < least * (1.0 - TOLERANCE):
             raise CertificateError(
@@ -210,10 +206,28 @@ def _require_curvature(statement: Plain) -> None:
             )
 
 
-def _steepness(statement: Plain, agent: int, listens: bool) -> float:
-    """λ̂/N + 2η|B|, or λ̂/N for who listens to nobody."""
+def knows_curvature(statement: Plain) -> bool:
+    """Whether every κ follows from the public terms, or there is none.
+
+    Not with an algorithm or a loss that did not come with ppadmm, nor after a search, whose runs
+    have terms of their own.
+    """
     run = statement["run"]
-    degree = sum(agent in edge for edge in run["edges"]) if listens else 0
+    shipped = run["algorithm"] in ALGORITHMS and run["algorithm"] not in ALGORITHMS.own
+    follows = shipped and recompute.smoothness(run["loss"]) is not None
+    searched = statement["tuned"].get("search")
+    return (follows and not searched) or not any(map(_kappas, statement["agents"]))
+
+
+def _kappas(agent: Plain) -> list[float]:
+    return [event["kappa"] for event in agent["reserved"] if "kappa" in event]
+
+
+def _steepness(statement: Plain, agent: int) -> float:
+    """λ̂/N + 2η|B|, or λ̂/N for who listens to nobody."""
+    run, recipe = statement["run"], ALGORITHMS.get(statement["run"]["algorithm"])
+    near = {j for edge in run["edges"] if agent in edge for j in edge} - {agent}
+    degree = len(near) if recipe is not None and recipe.listens else 0
     return float(run["regularisation"] / _network(statement) + 2.0 * run["eta"] * degree)
 
 

@@ -54,6 +54,7 @@ class Cell(MethodSpec):
     agents: int = 5
     graph: str = "erdos-renyi"
     partition: str = "even"
+    records: tuple[int, ...] | None = None
     label: str | None = None
     share: float = 1e-3
     curve: bool = False
@@ -128,7 +129,7 @@ def fingerprint(data: Dataset, how: Partition | None = None) -> str:
     """Return the SHA-256 (hex) of the encoded records, their order, the schema and the holders."""
     X: Any = data.X
     if isinstance(X, Coded):
-        parts: list[Any] = [X.numeric, X.codes, X.scale]
+        parts: list[Any] = list(X.arrays)
     else:
         sparse = bool(issparse(data.X))
         parts = [X.data, X.indices, X.indptr] if sparse else [X]
@@ -151,7 +152,7 @@ def run_cell(cell: Cell) -> tuple[CellResult, ...]:
     data = _dataset(cell.data, cell.label, cell.data_dir, cell.schema, how, cell.data_digest)
     loss = loss_for(cell.loss, data.schema.classes, cell.multiclass)
     federation = build_federation(
-        data, cell.agents, cell.graph, loss, cell.split, partition=cell.partition
+        data, cell.agents, cell.graph, loss, cell.split, cell.records, cell.partition
     )
     if federation.graph.size == 1:
         cell = replace(cell, algorithm=name_alone(cell.algorithm))

@@ -18,7 +18,7 @@ from ppadmm.algorithms.method import MethodSpec
 from ppadmm.data import Partition
 from ppadmm.data.sites import spelt
 from ppadmm.datasets import load
-from ppadmm.runs.specification import usual_partition
+from ppadmm.runs.specification import require_even, usual_partition
 from ppadmm.studies.cell import Cell, CellResult, check, deal_seeds, fingerprint
 from ppadmm.studies.sweep import Progress, Runner, sweep
 
@@ -44,9 +44,9 @@ class Grid(MethodSpec):
         Total budgets, at one δ.
     seeds, splits : int
         How often noise is drawn, and over how many splits into agents and test records.
-    agents, partition, graph, loss, multiclass, calibration, adjacency, weights, rounds, eta, beta
+    agents, partition, records, graph, loss, multiclass, calibration, adjacency, weights, rounds
         As in `ppadmm.RunSpec`.
-    regularisation, speaking
+    eta, beta, regularisation, speaking
         As in `ppadmm.RunSpec`.
     algorithm : str
         Each of `algorithms` in turn; what is given here does not count.
@@ -60,6 +60,7 @@ class Grid(MethodSpec):
     splits: int = 5
     agents: int = 5
     partition: str = ""
+    records: tuple[int, ...] | None = None
     graph: str = "erdos-renyi"
     label: str | None = None
     schema: str | None = None
@@ -74,6 +75,9 @@ class Grid(MethodSpec):
             recipe_named(name)
         for epsilon in self.epsilons:
             Budget(epsilon, self.delta)
+        if self.records is not None:
+            object.__setattr__(self, "agents", len(self.records))
+            require_even(self.partition)
         Partition.parse(self.partition)
         checks.count("agents", self.agents)
         checks.count("seeds", self.seeds)

@@ -255,6 +255,7 @@ def _block(
             epsilons=epsilons or LINES,
             delta=PAPER["delta"],
             calibration=calibration,
+            weights="equal",
             label=origin.label,
             data_dir=setting.data_dir,
             **values,

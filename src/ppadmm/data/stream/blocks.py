@@ -171,7 +171,7 @@ def _stored(shard: Shard, signed: bool) -> Shard:
 
 def row_bytes(schema: Schema) -> int:
     """Return the most bytes of an encoded row with its label: 8 for a number, 4 for its place."""
-    entries = len(schema.columns) + 1
+    entries = schema.entries + 1
     return 12 * (entries + 1) if schema.is_sparse() else 8 * (schema.dimension + 1)
 
 
