@@ -13,9 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ppadmm.accounting.calibration import Budget
+from ppadmm.accounting.gaussian import gdp_ratio
 from ppadmm.algorithms.admm import ADMM, ADMMState
 from ppadmm.algorithms.base import Recipe, Site
 from ppadmm.algorithms.defaults import (
+    BETA,
     POWER,
     Hyperparameters,
     Sizes,
@@ -31,6 +33,8 @@ from ppadmm.problem.risk import Subproblem
 from ppadmm.solvers import solver_named
 
 RATE = 0.35
+SECOND = 0.1
+"""σ₂ may be so large: 2β/(μ·m·√share), which grows as λ̂ becomes small with many records."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,8 @@ def _plan(
     pairs = set(zip(sizes.effective, budgets, strict=True))
     needed = [smallest_mu(b, n, loss, sizes.features, releases=1) for n, b in pairs]
     least = 2.0 * max(mu for mu in [0.0, *needed] if mu < math.inf)
+    ratio = min(gdp_ratio(b.epsilon, b.delta) for b in budgets)
+    least = max(least, 2.0 * BETA / (SECOND * ratio * math.sqrt(Settings.share)))
     return Hyperparameters(1, 1.0, sizes.agents * max(wanted, least))
 
 

@@ -10,9 +10,14 @@ from ppadmm.problem import Loss
 from ppadmm.runs.federation import FederationFacts
 from ppadmm.runs.specification import RunSpec
 
-WORTH_SAYING = 1.5
+WORTH_SAYING = 1.3
 """Sites are named where the noise left without them is so many times less."""
 MOST_NAMED = 5
+AVOIDED = {
+    "equal": "Weights by records avoid that.",
+    "records": "Weights by noise avoid that where the records of all sites are of one kind.",
+}
+"""What else would help, by how sites are weighed."""
 DROWNED, FAINT, CLEAR = 0.5, 0.2, 0.1
 """√d·σ̄ from which nothing is learnt, little is learnt, and up to which much is (docs/defaults.md).
 
@@ -32,8 +37,7 @@ def loud_sites(spec: RunSpec, setup: FederationFacts) -> list[str]:
         return []
     names = [name for name, n in zip(setup.names, setup.records, strict=True) if n]
     found = _loud(*_public(spec, setup), names)
-    alike = spec.weighting == "equal"
-    return [f"{hint} Weights by records avoid that." if alike else hint for hint in found]
+    return [f"{hint} {AVOIDED.get(spec.weighting, '')}".rstrip() for hint in found]
 
 
 def _public(spec: RunSpec, setup: FederationFacts) -> tuple[Sizes, list[Budget]]:
