@@ -98,7 +98,7 @@ def networks(data, secrets):
 
 def started(prepared):
     """Agents that have spoken once."""
-    sites = prepared.federation.sites(prepared.method)
+    sites = prepared.federation.sites(prepared.method, prepared.spec.budgets)
     agents = make_agents(
         prepared.spec.algorithm, sites, [prepared.settings] * len(sites), SecureNoise()
     )

@@ -177,7 +177,7 @@ def test_no_subproblem_has_a_linear_term_beyond_the_radius(algorithm):
 def test_honest_runs_stay_far_within_the_radius(changes):
     prepared = prepare(RunSpec(**{"epsilon": 1.0, "seed": 0, **changes}))
     result, algorithm = run(prepared), prepared.spec.algorithm
-    site = prepared.federation.sites(prepared.method)[0]
+    site = prepared.federation.sites(prepared.method, prepared.spec.budgets)[0]
     radius = recipe_named(algorithm).build(site, prepared.settings).radius[0]
     assert np.linalg.norm(result.trace.releases, axis=-1).max() < 0.1 * radius
 

@@ -45,7 +45,7 @@ def test_without_noise_it_reaches_the_pooled_optimum(digits):
     federation = build_federation(digits, 3, "complete", Multinomial(10), 0)
     weight = 0.01
     settings = make_settings(rounds=150, eta=(0.004,), regularisation=(3 * weight,), beta=1e-7)
-    sites = federation.sites(MethodSpec(algorithm="non-private"))
+    sites = federation.sites(MethodSpec(algorithm="non-private"), [])
     agents = make_agents("non-private", sites, [settings] * 3, SeededNoise((0,)))
     trace = local.run(agents)
     pooled = federation.pooled()
@@ -86,7 +86,9 @@ def test_noise_costs_accuracy_and_ten_classes_are_learnt(digits):
             rounds=plan.rounds, eta=(plan.eta,), regularisation=(0.0,), budgets=(budgets[0],),
             beta=1e-7,
         )  # fmt: skip
-        agents = make_agents("pp", federation.sites(plan), [settings] * 5, SeededNoise((0,)))
+        agents = make_agents(
+            "pp", federation.sites(plan, budgets), [settings] * 5, SeededNoise((0,))
+        )
         found[epsilon] = evaluate(*federation.test, local.run(agents).model(), 10).error[0]
     assert found[10.0] < 0.25 < found[1.0] < 0.85
 

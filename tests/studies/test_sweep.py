@@ -285,7 +285,9 @@ def test_the_curve_is_the_mean_over_agents_of_their_own_loss_by_weight(cell):
     federation = build_federation(load(cell.data, label="ill"), 3, "ring", Logistic(), 0)
     plan = federation.chosen(MethodSpec(rounds=4), [Budget(4.0, 1e-4)] * 3)
     settings = Settings(4, (plan.eta,) * 2, (0.0,) * 2, (Budget(4.0, 1e-4),) * 2)
-    agents = make_agents("pp", federation.sites(plan), [settings] * 3, SeededNoise((0, 1)))
+    agents = make_agents(
+        "pp", federation.sites(plan, [Budget(4.0, 1e-4)] * 3), [settings] * 3, SeededNoise((0, 1))
+    )
     releases = local.run(agents).releases
     for seed in (0, 1):
         for t in range(4):

@@ -68,7 +68,8 @@ class RunSpec(MethodSpec):
     beta : float, optional
         The residual up to which every local problem is solved.
     weights : str, optional
-        How much a site counts: by its records, or equal (the paper's).
+        How much a site counts: by its records, equal (the paper's), or by its records and its
+        noise, for sites whose records are of one kind.
     calibration : str
         proven, or paper: to compare with, never private.
     adjacency : str
