@@ -78,9 +78,13 @@ PLAIN = {
         auditing.audit.GameScores auditing.statistics.Claim auditing.statistics.Finding
         auditing.suite.AuditOptions""",
     "plans: public sizes and made-up populations": """
-        planning.populations.Guess planning.populations.SampleSizes planning.forecast.Scenario
+        planning.dealing.ByLabel planning.dealing.BySite planning.dealing.Evenly
+        planning.error_ranges.Change planning.error_ranges.Forecast planning.forecast.Judged
+        planning.joining.Absence planning.joining.Joining planning.joining.SiteForecast
+        planning.joining.SiteGroup planning.joining_study.JoiningStudy planning.scenario.Scenario
+        planning.populations.Guess planning.populations.SampleSizes
         planning.forecast.CoarseSolver planning.forecast.Population planning.forecast.Setup
-        planning.forecast.ScaledRisk planning.result.Change planning.result.Forecast
+        planning.forecast.ScaledRisk
         planning.result.Plan planning.result.Target planning.specification.PlanSpec
         planning.sample_bound.Choice planning.sample_bound.Parts
         planning.sample_bound.BoundSetting planning.sample_sizes.RecordsNeeded

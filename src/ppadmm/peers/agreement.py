@@ -86,13 +86,12 @@ class Agreement(MethodSpec):
     def __post_init__(self) -> None:
         require_format("The agreement", self.format, FORMAT, DRAFT_ANEW)
         super().__post_init__()
-        if None in (self.rounds, self.eta):
+        if None in (self.rounds, self.eta, self.weights):
             raise InputError(
-                "The agreement leaves rounds or eta open; take the file that ppadmm peer agree "
-                "wrote."
+                "The agreement leaves rounds, eta or weights open; take the file that ppadmm peer "
+                "agree wrote."
             )
         object.__setattr__(self, "beta", self.beta or BETA)
-        object.__setattr__(self, "weights", self.weighting)
         object.__setattr__(self, "parties", tuple(self.parties))
         object.__setattr__(self, "edges", self.graph.edges)
         self._check_parties()
