@@ -12,11 +12,6 @@ RECORDS = (
         (
             Change(
                 "data/coded.py",
-                "+ (codes < d).sum(axis=1) + 1.0",
-                "+ (codes < d)[:, 1:].sum(axis=1) + 1.0",
-            ),
-            Change(
-                "data/coded.py",
                 "        present = (self.codes < self.d).sum(axis=1) + 1.0\n",
                 "        present = (self.codes < self.d)[:, 1:].sum(axis=1) + 1.0\n",
             ),

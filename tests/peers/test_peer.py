@@ -237,7 +237,7 @@ def test_signatures_go_round_a_long_ring_without_waiting_for_the_clock(tmp_path)
     """Site 0 comes last; its signature has ten hops to go, while the others keep still."""
     agreement = agreed(graph_of(20), rounds=2)
     hub, agents = Hub(agreement.edges), agents_of(agreement)
-    slow = RetrySchedule(first=3600.0, longest=3600.0, grace=1.0, wait=300)
+    slow = RetrySchedule(first=3600.0, longest=3600.0, grace=60.0, wait=300)
     peers = [peer_of(a, agreement, hub.end(a.number), tmp_path, slow) for a in agents]
     found = []
     threads = [threading.Thread(target=lambda p=p: found.append(p.run())) for p in peers[1:]]

@@ -235,15 +235,14 @@ class Participant(HoldsRecords):
 def site_benefit(party: Participant, test: SiteRecords, model: Array) -> SiteBenefit:
     """Judge the joint model (d,), and a private one of the site alone, on its test records.
 
-    A local diagnostic: no ε covers it, and the model of its own is never released.
+    A local diagnostic: no ε covers it, and the model of its own is simulated and never leaves.
     """
     part, data = party.public, cast(Dataset, test.data)
     held, terms = (data.X, data.y), part.agreement
-    noise = SecureNoise() if party.seed is None else SeededNoise((party.seed,))
     own = terms.parties[party.number]
     row = benefit(own.name, held, model, part.schema.classes)
     budget = Budget(own.epsilon, terms.delta)
-    alone = alone_error(party.risk, terms, budget, noise, held) if part.records else None
+    alone = alone_error(party.risk, terms, budget, held) if part.records else None
     return replace(row, records=part.records, alone=alone)
 
 

@@ -434,9 +434,7 @@ def _result(prepared: Prepared, output: EngineOutput) -> Result:
         history=figures_by_round(trace, weights, test, classes),
         facts=facts,
         statement=statement,
-        sites=site_benefits(
-            federation, prepared.method, prepared.budgets, model, noise_from(prepared.spec.seed)
-        ),
+        sites=site_benefits(federation, prepared.method, prepared.budgets, model),
     )
 
 
