@@ -61,9 +61,9 @@ def errors(federation, algorithm, epsilon, delta, multiple=1.0, seeds=SEEDS):
     settings = Settings(
         plan.rounds, (eta,) * R, (plan.regularisation,) * R, (budgets[0],) * R, beta=1e-8
     )
-    sites = federation.sites(plan)
+    sites = federation.sites(plan, budgets)
     agents = make_agents(algorithm, sites, [settings] * len(sites), SeededNoise(tuple(seeds)))
-    model = local.run(agents).model(federation.weights(plan))
+    model = local.run(agents).model(federation.weights(plan, budgets))
     return evaluate(*federation.test, model, federation.schema.classes).error
 
 

@@ -83,7 +83,7 @@ def certificates(cell):
     runs = len(SEEDS) * len(BUDGETS)
     spec = RunSpec(data=cell.data, data_dir=cell.data_dir, agents=5, seed=0, epsilon=1.0)
     prepared = prepare(spec)
-    risks = [site.risk for site in prepared.federation.sites(prepared.method)]
+    risks = [site.risk for site in prepared.federation.sites(prepared.method, prepared.budgets)]
     theta = np.random.default_rng(0).standard_normal((runs, risks[0].d))
     once = [cpu(lambda: [risk.gradient(theta) for risk in risks]) for _ in range(8)]
     return cell.rounds * statistics.median(once[1:])

@@ -59,7 +59,7 @@ def fit_ppadmm(prepared):
     calibrate.cache_clear()
     accountant.epsilon.cache_clear()
     spec, noise = prepared.spec, SeededNoise((prepared.spec.seed,))
-    sites = prepared.federation.sites(prepared.method)
+    sites = prepared.federation.sites(prepared.method, prepared.budgets)
     agents = make_agents(
         spec.algorithm, sites, [prepared.settings] * len(sites), noise, capped=True
     )

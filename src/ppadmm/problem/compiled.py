@@ -258,11 +258,14 @@ def filled(point: Any, tables: Any, table: Any) -> None:
     """table += what each code adds to a margin (see `packed.Tables`)."""
     parts, features, values = tables[0], tables[1], tables[2]
     for k in range(parts.shape[0]):
-        start, size, first = parts[k]
-        part, chosen = table[start : start + size], features[first : first + size]
-        value = values[first : first + size]
-        for c in range(size):
-            part[c] += value[c] * point[chosen[c]]
+        start, size, first, feature = parts[k]
+        part, value = table[start : start + size], values[first : first + size]
+        if feature >= 0:
+            add_multiple(value, point[feature], part)
+        else:
+            chosen = features[first : first + size]
+            for c in range(size):
+                part[c] += value[c] * point[chosen[c]]
 
 
 @exact
@@ -270,11 +273,14 @@ def emptied(counts: Any, tables: Any, g: Any) -> None:
     """g += the transpose of `filled`, applied to the counts."""
     parts, features, values = tables[0], tables[1], tables[2]
     for k in range(parts.shape[0]):
-        start, size, first = parts[k]
-        part, chosen = counts[start : start + size], features[first : first + size]
-        value = values[first : first + size]
-        for c in range(size):
-            g[chosen[c]] += value[c] * part[c]
+        start, size, first, feature = parts[k]
+        part, value = counts[start : start + size], values[first : first + size]
+        if feature >= 0:
+            g[feature] += dot(part, value)
+        else:
+            chosen = features[first : first + size]
+            for c in range(size):
+                g[chosen[c]] += value[c] * part[c]
 
 
 def _slopes(m: Any, bits: Any, huber_width: float) -> None:

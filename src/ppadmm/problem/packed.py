@@ -69,8 +69,8 @@ class Joint(NamedTuple):
 class Tables(NamedTuple):
     """What the codes stand for; all tables lie one after another, `entries` in all.
 
-    A row of `parts` is (start, size, first): entry start + c stands for values[first + c] at
-    features[first + c], or for nothing at feature d.
+    A row of `parts` is (start, size, first, feature): entry start + c stands for values[first + c]
+    at that feature, or for −1 at features[first + c], which is d where there is nothing.
     """
 
     parts: Any
@@ -236,11 +236,11 @@ def _tables(X: Coded, joints: list[Joint]) -> Tables:
         first = np.unique(joint.codes, return_index=True)[1]
         for column in joint.columns:
             for at, value in _entries(X, first, column):
-                parts.append((start, joint.size, sum(map(len, features))))
+                parts.append((start, joint.size, sum(map(len, features)), column.feature))
                 features.append(at)
                 values.append(value)
         start += joint.size
-    table = np.array(parts, np.int64).reshape(-1, 3)
+    table = np.array(parts, np.int64).reshape(-1, 4)
     return Tables(table, np.concatenate(features), np.concatenate(values), start)
 
 
