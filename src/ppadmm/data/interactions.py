@@ -55,15 +55,14 @@ class Interaction:
         object.__setattr__(self, "knots", self._checked_knots())
 
     def _checked_knots(self) -> int | tuple[int, int] | None:
-        if self.knots is None or _is_whole(self.knots):
-            return self.knots
-        is_pair = isinstance(self.knots, list | tuple) and len(self.knots) == 2
-        if is_pair and all(map(_is_whole, self.knots)):
-            return cast(tuple[int, int], tuple(self.knots))
-        raise DataError(
-            f"Interaction {self.name!r}: expected knots to be a whole number or a list of two, "
-            f"got {self.knots!r}."
-        )
+        given: object = self.knots
+        each = given if isinstance(given, list | tuple) and len(given) == 2 else (given,)
+        if given is not None and not all(map(_is_whole, each)):
+            raise DataError(
+                f"Interaction {self.name!r}: expected knots to be a whole number or a list of "
+                f"two, got {given!r}."
+            )
+        return cast(tuple[int, int], tuple(each)) if len(each) == 2 else self.knots
 
     @property
     def name(self) -> str:

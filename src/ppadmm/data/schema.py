@@ -165,7 +165,8 @@ class Schema:
             raise DataError(f"Column {twice!r} is listed twice (the label counts); remove one.")
         if not isinstance(self.confirmed, bool):
             raise DataError(f"Expected confirmed to be true or false, got {self.confirmed!r}.")
-        _ = self.products  # refuses those of unknown columns
+        if self.products and (twice := repeated(self.feature_names)) is not None:
+            raise DataError(f"Two features would be called {twice!r}; rename a column.")
 
     @cached_property
     def products(self) -> tuple[Product, ...]:
