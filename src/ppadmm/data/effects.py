@@ -50,6 +50,14 @@ class ColumnEffect:
     missing: Array
     scale: Literal["linear", "log", "signed"] = "linear"
 
+    @property
+    def range(self) -> float:
+        """How far the column can move the score: the largest value less the smallest, of a class.
+
+        It is the same for a line and for the curve that is that line.
+        """
+        return float(np.ptp(self.values, axis=-1).max())
+
 
 @dataclass(frozen=True)
 class _Part:
