@@ -18,7 +18,7 @@ from ppadmm.data.stream.streamed import _plan
 from ppadmm.datasets import load
 from ppadmm.engines.ray.actors import Host
 from ppadmm.engines.ray.tasks import Home
-from ppadmm.estimator import classifiers
+from ppadmm.estimator import training
 from ppadmm.ledger.owner import OwnerLedger
 from ppadmm.ledger.sketch import Places, Sketch
 from ppadmm.noise import SecureNoise
@@ -195,7 +195,7 @@ def remembered(data, folder):
         LedgerOptions(folder / "a.ledger"), spec, (), name="a", schema=SCHEMA, fingerprint=known
     ) as booked:
         yield booked
-    register = classifiers.REGISTER
+    register = training.REGISTER
     yield from (register, register.earlier(register.fits[0].prints))
     rows = Multiset(1000)
     rows.add(known.digest)

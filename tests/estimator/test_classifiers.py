@@ -26,7 +26,7 @@ from ppadmm.accounting.filters import best_order, filtered, odometer
 from ppadmm.accounting.protection import Protection
 from ppadmm.algorithms import ALGORITHMS
 from ppadmm.errors import BudgetError, DataError, InputError
-from ppadmm.estimator import classifiers, reuse_guard
+from ppadmm.estimator import reuse_guard, training
 from ppadmm.ledger.owner import OwnerLedger
 from tests.estimator.fits import PUBLIC, SMALL, records
 
@@ -88,7 +88,7 @@ class TestAFit:
     def test_without_noise_it_is_logistic_regression_on_the_encoded_rows(self, xy):
         X, y = xy
         model = PrivateLogisticRegression(
-            algorithm="non-private", rounds=400, eta=0.02, regularisation=0.05, **PUBLIC
+            algorithm="non-private", n_agents=5, rounds=400, eta=0.02, regularisation=0.05, **PUBLIC
         ).fit(X, y)
         rows = np.column_stack([X, np.ones(len(X))])
         rows /= np.linalg.norm(rows, axis=1)[:, None]
@@ -182,7 +182,7 @@ def test_every_agents_model_says_whether_it_is_private(xy, seed):
 class TestTheSameRecordsAgain:
     def test_of_two_fits_at_once_one_is_refused(self, xy, monkeypatch):
         """Both look before either has trained; only one may show what it learnt."""
-        both, true, ends = threading.Barrier(2), classifiers.execute, []
+        both, true, ends = threading.Barrier(2), training.execute, []
 
         def execute(*args, **options):
             both.wait(30)
@@ -196,7 +196,7 @@ class TestTheSameRecordsAgain:
                 refused.append(error)
 
         refused = []
-        monkeypatch.setattr(classifiers, "execute", execute)
+        monkeypatch.setattr(training, "execute", execute)
         threads = [threading.Thread(target=fit) for _ in range(2)]
         for thread in threads:
             thread.start()
@@ -281,7 +281,7 @@ class TestTheSameRecordsAgain:
             BudgetError, match="adjacency replace-one, and costs of that and of zero"
         ):
             other.fit(*xy)
-        assert len(classifiers.REGISTER.fits) == 1
+        assert len(training.REGISTER.fits) == 1
         if booked:
             with OwnerLedger.open(tmp_path / "a.ledger") as ledger:
                 assert not ledger.books.runs

@@ -1,0 +1,208 @@
+"""What a model says of every column, in the column's own units: curves, categories, steps, lines.
+
+A record's score is θᵀx/‖x‖, x the features before rows are divided by their length. It is a sum
+over the columns. What a column adds depends on the record's own length, so effects are given at a
+public length, that of a record whose values are spread evenly (`reference_length`).
+
+θ fixes a column's curve up to a constant: features that add up to one and the intercept say the
+same. So every column is centred: the plain mean over its places is taken off and given to the
+intercept. All of that is linear in θ: `column_effects(schema, np.eye(d))` has the coefficients.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ppadmm.arrays import Array
+from ppadmm.data.encode import unit_interval
+from ppadmm.data.features import Categorical, Column, Numeric
+from ppadmm.data.schema import Schema
+from ppadmm.errors import InputError
+
+Kind = Literal["line", "curve", "steps", "category"]
+HATS = 2.0 / 3.0
+"""Mean of (1 − t)² + t² over t in [0, 1]: a curve's part of ‖x‖²."""
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnEffect:
+    """What the values of a column add to the score of a record of reference length.
+
+    places : the knots of a curve, the two ends of a line (one if they are the same), the names of
+    categories, or where steps begin and end: there is one end more than there are steps. Numbers
+    are in the units of the column. Between knots the effect is straight on the column's `scale`,
+    which is that of `Numeric`: linear and signed are straight in the units, log is not.
+
+    values : (P,), or (K, P) for a model of K classes, centred: their mean over P is 0.
+
+    missing : what a missing cell adds, () or (K,). A line or a category has no place for it; there
+    it is what no entry at all adds.
+    """
+
+    name: str
+    kind: Kind
+    places: tuple[float, ...] | tuple[str, ...]
+    values: Array
+    missing: Array
+    scale: Literal["linear", "log", "signed"] = "linear"
+
+    @property
+    def range(self) -> float:
+        """How far the column can move the score: the largest value less the smallest, of a class.
+
+        It is the same for a line and for the curve that is that line.
+        """
+        return float(np.ptp(self.values, axis=-1).max())
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A column, and where its features begin in a row."""
+
+    column: Column
+    start: int
+
+    @property
+    def features(self) -> slice:
+        return slice(self.start, self.start + self.column.width)
+
+    @cached_property
+    def places(self) -> tuple[Any, ...]:
+        c = self.column
+        if isinstance(c, Categorical):
+            return (*c.categories, "other") if c.other else c.categories
+        if c.shape == "curve":
+            return c.places
+        ends = (c.low,) if c.is_flat and c.shape == "line" else (c.low, c.high)
+        return ends if c.shape == "line" else (c.low, *c.places, c.high)
+
+    @cached_property
+    def rows(self) -> Array:
+        """The features of every place, then of a missing cell, (P + 1, width)."""
+        c = self.column
+        if isinstance(c, Categorical):
+            return np.eye(c.width + 1, c.width)
+        return np.append(_ends(c), 0.0)[:, None] if c.shape == "line" else np.eye(c.width)
+
+    @cached_property
+    def mean(self) -> Array:
+        """The mean of the places' features, (width,)."""
+        return np.asarray(self.rows[:-1].mean(axis=0))
+
+    @property
+    def kind(self) -> Kind:
+        return "category" if isinstance(self.column, Categorical) else self.column.shape
+
+    def effect(self, theta: Array, length: float) -> ColumnEffect:
+        found = theta[..., self.features] @ (self.rows - self.mean).T / length
+        scale = "linear" if isinstance(self.column, Categorical) else self.column.scale
+        return ColumnEffect(
+            self.column.name, self.kind, self.places, found[..., :-1], found[..., -1], scale
+        )
+
+
+def column_effects(schema: Schema, theta: ArrayLike) -> tuple[ColumnEffect, ...]:
+    """Return the effect of every column of the schema, in its order, for θ (d,) or (K, d).
+
+    Examples
+    --------
+    >>> from ppadmm.data import Label
+    >>> age = Numeric("age", 0, 100, shape="curve", knots=3)
+    >>> schema = Schema((age,), Label("ill", ("yes",), ("no",)))
+    >>> (effect,) = column_effects(schema, [0.0, 1.0, 2.0, 0.0, 5.0])
+    >>> effect.places, (effect.values * reference_length(schema)).round(6).tolist()
+    ((0.0, 50.0, 100.0), [-1.0, 0.0, 1.0])
+    """
+    point, length = _checked(schema, theta), reference_length(schema)
+    return tuple(part.effect(point, length) for part in _parts(schema))
+
+
+def centred_intercept(schema: Schema, theta: ArrayLike) -> Array:
+    """Return what every record of reference length starts from, the columns' means included.
+
+    () for θ (d,), (K,) for θ (K, d). With the effects of its columns it is a record's score.
+    """
+    return score_parts(schema, theta)[..., -1, -1] / reference_length(schema)
+
+
+def score_parts(schema: Schema, theta: ArrayLike) -> Array:
+    """Split θ (d,) into one vector per column, in the schema's order, and one for the intercept.
+
+    They are the columns of a matrix (d, C + 1), or (K, d, C + 1) for θ (K, d), and add up to θ: so
+    X @ score_parts is what each column adds to the score of each encoded record, centred as
+    `column_effects` is.
+    """
+    point, parts = _checked(schema, theta), _parts(schema)
+    found = np.zeros((*point.shape, len(parts) + 1))
+    for k, part in enumerate(parts):
+        own = point[..., part.features]
+        found[..., part.features, k] = own
+        found[..., -1, k] = -own @ part.mean
+    found[..., -1, -1] = point[..., -1] - found[..., -1, :-1].sum(axis=-1)
+    return found
+
+
+def reference_length(schema: Schema) -> float:
+    """‖x‖ of a record whose values are spread evenly, from the schema alone.
+
+    Every cell is present and ‖x‖² is its mean: 2/3 for a curve, 1 for a category and for steps, 1/3
+    for a line (less if 0 is between unequal signed bounds), 1 for the intercept.
+    """
+    return math.sqrt(1.0 + sum(_mean_square(c) for c in schema.columns))
+
+
+def length_range(schema: Schema) -> tuple[float, float]:
+    """Return the least and largest ‖x‖ that a record can have, cells missing or not.
+
+    An effect of a record is that of `column_effects` times reference length over own length.
+    """
+    least, most = zip(*(_square_range(c) for c in schema.columns), strict=True)
+    return math.sqrt(1.0 + sum(least)), math.sqrt(1.0 + sum(most))
+
+
+def _parts(schema: Schema) -> tuple[_Part, ...]:
+    """Return the columns in the schema's order; rows have them in that of `layout`."""
+    starts, start = {}, 0
+    for c in schema.layout:
+        starts[c.name] = start
+        start += c.width
+    return tuple(_Part(c, starts[c.name]) for c in schema.columns)
+
+
+def _checked(schema: Schema, theta: ArrayLike) -> Array:
+    point = np.asarray(theta, dtype=np.float64)
+    if point.ndim not in (1, 2) or point.shape[-1] != schema.dimension:
+        raise InputError(
+            f"Expected a model of {schema.dimension} coefficients, as the schema has features, or "
+            f"of so many per class, got shape {point.shape}."
+        )
+    return point
+
+
+def _ends(column: Numeric) -> Array:
+    """Return a line's bounds on its scale, (2,), or (1,) if they are the same."""
+    ends = np.unique([column.low, column.high])
+    return np.asarray(unit_interval(ends, column.low, column.high, column.scale))
+
+
+def _mean_square(column: Column) -> float:
+    """E ‖x‖² of the column's features for values spread evenly."""
+    if column.group == 2:
+        return 1.0
+    if isinstance(column, Numeric) and column.shape == "line":
+        a, b = _ends(column)[[0, -1]].tolist()
+        return float(a * a + a * b + b * b) / 3.0
+    return HATS if column.width > 2 else 1.0
+
+
+def _square_range(column: Column) -> tuple[float, float]:
+    """Return the least and largest ‖x‖² of the column's features."""
+    if isinstance(column, Categorical):
+        return 0.0, 1.0
+    if column.shape == "line":
+        return 0.0, float(np.square(_ends(column)).max())
+    return (0.5 if column.shape == "curve" and column.width > 2 else 1.0), 1.0
