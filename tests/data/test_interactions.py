@@ -1,15 +1,17 @@
 """Interactions of a schema: products of two columns, and what they are in a row."""
 
+import json
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ppadmm import RunSpec, train
+from ppadmm import PrivateLogisticRegression, RunSpec, train
 from ppadmm.data import (
     Categorical,
     Interaction,
@@ -20,6 +22,7 @@ from ppadmm.data import (
     Shard,
     open_stream,
 )
+from ppadmm.data.effects import column_effects, length_range, reference_length, score_parts
 from ppadmm.data.interactions import places_of
 from ppadmm.datasets import load
 from ppadmm.errors import DataError
@@ -272,11 +275,16 @@ class TestFiles:
             with pytest.raises(DataError, match=r"interactions to be a list of tables \(\[\["):
                 Schema.from_dict(schema_of().to_dict() | {"interactions": wrong})
 
-    def test_two_features_of_one_name_are_refused(self):
-        """A model is saved by the names of its features."""
-        columns = tuple(Numeric(name, 0, 1, shape="line") for name in ("a", "b", "a×b"))
-        with pytest.raises(DataError, match="Two features would be called 'a×b'; rename a column"):
+    @pytest.mark.parametrize("third", [Numeric("a×b", 0, 1), Categorical("a×b", ("x",))])
+    def test_two_parts_of_one_name_are_refused(self, third):
+        """A model is saved by the names of its features, and explained by those of its parts."""
+        columns = (*(Numeric(name, 0, 1, shape="line") for name in ("a", "b")), third)
+        with pytest.raises(DataError, match="Two parts of a row would be called 'a×b'; rename a"):
             schema_of(Interaction(("a", "b")), columns=columns)
+        columns = tuple(Categorical(name, ("x",)) for name in ("a", "a=x×b"))
+        twice = (*columns, Categorical("b", ("x",)))
+        with pytest.raises(DataError, match="Two parts of a row would be called 'a=x×b=x'"):
+            schema_of(Interaction(("a", "b")), columns=twice)
 
     def test_all_together_have_a_cap(self):
         columns = tuple(Numeric(f"x{k}", 0, 1, shape="curve") for k in range(4))
@@ -284,6 +292,76 @@ class TestFiles:
         assert schema_of(*pairs[:5], columns=columns).dimension == 4 * 7 + 5 * 400 + 1
         with pytest.raises(DataError, match="at most 2,000 features of interactions in all, got"):
             schema_of(*pairs, columns=columns)
+
+
+class TestEffects:
+    """What a model says of a pair, see `ppadmm.data.effects`."""
+
+    theta = np.random.default_rng(3).standard_normal(SCHEMA.dimension)
+
+    def cell(self, column, place):
+        """A cell at this place: steps are texts, other places are values."""
+        return float(place[1:].split(",")[0]) if column.shape == "steps" else place
+
+    def test_parts_add_up_to_the_score_of_every_record(self):
+        X = SCHEMA.encode_coded(people())
+        parts = score_parts(SCHEMA, self.theta)
+        assert parts.shape == (SCHEMA.dimension, len(COLUMNS) + len(ALL) + 1)
+        np.testing.assert_allclose((X @ parts).sum(axis=1), X @ self.theta, atol=1e-12)
+
+    def test_a_table_has_what_every_pair_adds(self):
+        effects = column_effects(SCHEMA, self.theta)
+        length = reference_length(SCHEMA)
+        assert [e.name for e in effects] == [*NAMES, *(one.name for one in ALL)]
+        for made, effect in zip(SCHEMA.products, effects[len(COLUMNS) :], strict=True):
+            assert effect.kind == "interaction"
+            assert np.prod(effect.shape) == len(effect.places) == effect.values.size
+            assert effect.values.mean() == pytest.approx(0.0, abs=1e-12)
+            own = dict.fromkeys(NAMES)
+            columns = (made.first, made.second)
+            found = []
+            for pair in effect.places:
+                cells = own | {
+                    c.name: self.cell(c, place) if isinstance(c, Numeric) else place
+                    for c, place in zip(columns, pair, strict=True)
+                }
+                row = features(SCHEMA, {name: [cell] for name, cell in cells.items()})
+                at = [SCHEMA.feature_names.index(name) for name in made.features]
+                values = [row[name][0] for name in made.features]
+                found.append(self.theta[at] @ values / length)
+            expected = np.array(found) - np.mean(found)
+            np.testing.assert_allclose(effect.values, expected, atol=1e-12)
+            assert effect.missing == pytest.approx(-np.mean(found))
+
+    def test_lengths_of_records_lie_within_their_range(self):
+        X = SCHEMA.encode_features(people(2000), sparse=False)
+        lengths = 1.0 / X[:, -1]
+        least, most = length_range(SCHEMA)
+        assert least <= lengths.min()
+        assert lengths.max() <= most
+        pair = schema_of(Interaction(("age", "weight")), columns=(COLUMNS[1], COLUMNS[5]))
+        assert reference_length(pair) ** 2 == pytest.approx(1 + 2 / 3 + 1 / 3 + 2 / 9)
+        rng = np.random.default_rng(0)
+        even = {"age": rng.uniform(0, 100, 20_000), "weight": rng.uniform(0, 200, 20_000)}
+        squares = pair.encode_features(even, sparse=False)[:, -1] ** -2.0
+        assert reference_length(pair) ** 2 == pytest.approx(squares.mean(), rel=0.02)
+
+    def test_an_estimator_explains_them(self):
+        table = people(500)
+        schema = schema_of(Interaction(("age", "sex")), Interaction(("age", "dose")))
+        labels = table.pop("ill")
+        model = PrivateLogisticRegression(epsilon=5.0, schema=schema, rounds=5, random_state=0)
+        model.fit(pd.DataFrame(table), labels)
+        frame = pd.DataFrame({name: cells[:9] for name, cells in table.items()})
+        local, everywhere = model.explain_local(frame), model.explain_global()
+        score = local.intercept + local.scores.sum(axis=1)
+        np.testing.assert_allclose(score, model.decision_function(frame), atol=1e-12)
+        assert local.names == everywhere.names == (*NAMES, "age×sex", "age×dose")
+        told = everywhere.data("age×sex")
+        assert told["type"] == "interaction"
+        assert (told["left_names"], told["right_names"]) == ([0, 50, 100], ["f", "m", "other"])
+        assert np.shape(told["scores"]) == (3, 3)
+        json.dumps(told)
 
 
 # What they are for.

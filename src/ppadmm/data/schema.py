@@ -165,8 +165,9 @@ class Schema:
             raise DataError(f"Column {twice!r} is listed twice (the label counts); remove one.")
         if not isinstance(self.confirmed, bool):
             raise DataError(f"Expected confirmed to be true or false, got {self.confirmed!r}.")
-        if self.products and (twice := repeated(self.feature_names)) is not None:
-            raise DataError(f"Two features would be called {twice!r}; rename a column.")
+        parts = [part.name for part in self.layout] if self.products else []
+        if (twice := repeated(parts) or repeated(self.feature_names if parts else [])) is not None:
+            raise DataError(f"Two parts of a row would be called {twice!r}; rename a column.")
 
     @cached_property
     def products(self) -> tuple[Product, ...]:
