@@ -7,7 +7,12 @@ import numpy as np
 import pyarrow.parquet
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from ppadmm import PrivateLinearSVC, PrivateLogisticRegression, RunSpec
+from ppadmm import (
+    PrivateAdditiveClassifier,
+    PrivateLinearSVC,
+    PrivateLogisticRegression,
+    RunSpec,
+)
 from ppadmm.accounting import Budget
 from ppadmm.algorithms import ALGORITHMS
 from ppadmm.data import Partition, Shard, open_stream
@@ -81,6 +86,18 @@ def fits(data):
     yield PrivateLogisticRegression(**public, **bounds).fit(X, y)
     yield PrivateLinearSVC(random_state=1, **public, **bounds).fit(X, y)
     yield PrivateLogisticRegression(random_state=1, schema=SCHEMA, **public).fit(table, y)
+    additive = PrivateAdditiveClassifier(random_state=1, **public, **bounds).fit(X, y)
+    yield from (additive, additive.explain_global())
+
+
+def explained(secrets):
+    """What follows from records by a model that is known."""
+    table = planted_table().to_pandas()
+    X, y = table[["age", "dose"]].to_numpy(), table["ill"].to_numpy()
+    model = PrivateAdditiveClassifier(bounds=(0, 130), classes=["no", "yes"], random_state=1)
+    found = model.fit(X, y).explain_local(X)
+    secrets.numbers.append(found.scores.ravel())
+    yield found
 
 
 def networks(data, secrets):

@@ -16,11 +16,12 @@ import pytest
 
 import ppadmm
 from ppadmm import records
-from ppadmm.estimator import classifiers, reuse_guard
+from ppadmm.estimator import reuse_guard, training
 from ppadmm.problem import kernels
 from ppadmm.records import HoldsRecords
 from tests.contracts.holders import (
     acting,
+    explained,
     fits,
     networks,
     other_rows,
@@ -53,7 +54,8 @@ PLAIN = {
         problem.losses.HuberHinge problem.losses.OneMargin problem.multiclass.OneVsRest
         algorithms.statistics.LossDecrease algorithms.statistics.Movement
         solvers.newton.Newton solvers.quasi_newton.LBFGS doctor.Findings doctor.Look
-        studies.plots.Style""",
+        studies.plots.Style estimator.encoders.Frame estimator.training.FitTerms""",
+    "looked at as each of its kinds": "estimator.base.PrivateModel",
     "noise sources, books of what was charged and released": """
         engines.ray.actors.Journal engines.vectorised.RowwiseNoise runs.scoring.ReplayedLedger
         runs.scoring.SearchLedger runs.scoring.SelectionRecord peers.site.Replayed""",
@@ -119,7 +121,7 @@ def world(tmp_path_factory):
     pytest.importorskip("numba")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(kernels.VARIABLE, "numba")
-        patch.setattr(classifiers, "REGISTER", reuse_guard.Register())
+        patch.setattr(training, "REGISTER", reuse_guard.Register())
         folder = tmp_path_factory.mktemp("planted")
         data, secrets = planted(), Secrets.of(planted())
         results = [*runs(data), *searches(data), *fits(data)]
@@ -127,7 +129,7 @@ def world(tmp_path_factory):
         results += done
         kept += [
             data, *networks(data, secrets), *streams(folder, secrets), *other_rows(data, secrets),
-            *steps(secrets), *remembered(data, folder), *acting(data, folder),
+            *steps(secrets), *remembered(data, folder), *acting(data, folder), *explained(secrets),
         ]  # fmt: skip
         found = defaultdict(list)
         for thing in within(*results, *kept):

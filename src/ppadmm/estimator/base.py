@@ -157,7 +157,8 @@ class PrivateModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         With the intercept it adds up to `decision_function`.
         """
-        return LocalExplanation.of(self.schema_, self._theta, self._encoded(X))
+        rows = self._encoded(X)
+        return LocalExplanation.of(self.schema_, self._theta, rows)
 
     @property
     def dp_event_(self) -> Any:
