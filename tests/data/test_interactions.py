@@ -270,6 +270,16 @@ class TestFiles:
         assert "\n" not in str(refused.value)
         assert str(refused.value).endswith(".")
 
+    def test_names_alone_are_no_interaction(self):
+        with pytest.raises(DataError, match=r"Expected an Interaction of two columns, got \('age'"):
+            schema_of(("age", "sex"))
+
+    def test_a_file_is_named_with_what_is_wrong_in_it(self, tmp_path):
+        text = self.schema.to_toml().replace('["age", "dose"]', '["age", "size"]')
+        (tmp_path / "s.toml").write_text(text, "utf-8")
+        with pytest.raises(DataError, match=r"s\.toml': Interaction 'age×size': 'size' is no"):
+            Schema.from_toml(tmp_path / "s.toml")
+
     def test_no_list_of_tables_is_refused(self):
         for wrong in ("age×sex", 3):
             with pytest.raises(DataError, match=r"interactions to be a list of tables \(\[\["):
@@ -287,7 +297,7 @@ class TestFiles:
             schema_of(Interaction(("a", "b")), columns=twice)
 
     def test_all_together_have_a_cap(self):
-        columns = tuple(Numeric(f"x{k}", 0, 1, shape="curve") for k in range(4))
+        columns = tuple(Numeric(f"x{k}", 0, 1, shape="curve", knots=6) for k in range(4))
         pairs = [Interaction(pair, 20) for pair in combinations([c.name for c in columns], 2)]
         assert schema_of(*pairs[:5], columns=columns).dimension == 4 * 7 + 5 * 400 + 1
         with pytest.raises(DataError, match="at most 2,000 features of interactions in all, got"):
@@ -377,8 +387,8 @@ def crossed(n=4000, seed=0):
 
 
 CROSSED = (
-    Numeric("x", 0, 1, shape="curve"),
-    Numeric("z", 0, 1, shape="curve"),
+    Numeric("x", 0, 1, shape="curve", knots=6),
+    Numeric("z", 0, 1, shape="curve", knots=6),
     Categorical("group", ("a", "b")),
 )
 

@@ -165,6 +165,8 @@ def products_of(
     seen: set[frozenset[str]] = set()
     found = []
     for one in interactions:
+        if not isinstance(one, Interaction):
+            raise DataError(f"Expected an Interaction of two columns, got {one!r}.")
         if (pair := frozenset(one.columns)) in seen:
             raise DataError(f"Interaction {one.name!r} is listed twice; remove one.")
         seen.add(pair)
