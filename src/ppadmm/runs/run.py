@@ -17,6 +17,7 @@ from ppadmm.algorithms.method import MethodSpec, settings_of, strictest
 from ppadmm.arrays import Array
 from ppadmm.data import Dataset, Partition, Schema, StreamedData, open_stream
 from ppadmm.data.fingerprint import fingerprint
+from ppadmm.data.knots import settle_knots
 from ppadmm.datasets import load
 from ppadmm.engines import local
 from ppadmm.errors import InputError
@@ -274,7 +275,13 @@ def prepare_opened(
 
 
 def open_data(spec: RunSpec, data: object | None = None) -> Dataset | StreamedData:
-    """Read what a spec names, or take the data that were given."""
+    """Read what a spec names, or take the data that were given; every curve has its knots."""
+    opened = _opened(spec, data)
+    schema = settle_knots(opened.schema, opened.train_records, spec.mean_epsilon, spec.knots)
+    return opened.with_schema(schema)
+
+
+def _opened(spec: RunSpec, data: object | None) -> Dataset | StreamedData:
     if isinstance(data, Dataset | StreamedData):
         return data
     if data is None and spec.streamed:
