@@ -153,9 +153,10 @@ def streams(folder, secrets):
     batch = next(opened._batches(plan.columns))
     writer = Writer(SCHEMA, 3, 10**6)
     writer.add(*SCHEMA.encode(batch.table), np.zeros(400, np.int32))
-    cells = SCHEMA.columns[0].entries(batch.table, ())
+    parsed = SCHEMA.columns[0].parse(batch.table, ())
+    cells = SCHEMA.columns[0].spread(parsed)
     secrets.numbers.append(cells.values.ravel())
-    yield from (plan, batch, writer, cells, load(place, schema=SCHEMA))
+    yield from (plan, batch, writer, parsed, cells, load(place, schema=SCHEMA))
 
 
 def other_rows(data, secrets):

@@ -48,7 +48,8 @@ PLAIN = {
         algorithms.base.Recipe algorithms.defaults.Hyperparameters algorithms.defaults.Sizes
         data.sites.SiteFiles
         agent.Done agent.Wait data.stream.assignment.LabelReader datasets.named.DataSource
-        data.schema.Classes studies.cell.Cell runs.ledger_session.LedgerOptions
+        data.schema.Classes data.interactions.Interaction data.interactions.Product
+        studies.cell.Cell runs.ledger_session.LedgerOptions
         studies.compare.Grid mechanisms.minimiser.Place mechanisms.minimiser.FreeMinimiser
         accounting.accountant.Bound accounting.calibration.StepConstants
         problem.losses.HuberHinge problem.losses.OneMargin problem.multiclass.OneVsRest

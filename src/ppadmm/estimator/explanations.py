@@ -7,7 +7,7 @@ that it can be written as JSON and drawn by what draws those.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -77,6 +77,8 @@ class GlobalExplanation:
             ranges = [effect.range for effect in self.effects]
             return _laid_out(self.names, ranges, self.intercept)
         effect = self.effects[self._number(key)]
+        if effect.kind == "interaction":
+            return _table(effect)
         return {
             "type": "univariate",
             "feature_type": "nominal" if effect.kind == "category" else "continuous",
@@ -118,7 +120,7 @@ class LocalExplanation(HoldsRecords):
         """Explain the scores of encoded rows (n, d) by θ (1, d) or (K, d)."""
         parts = np.stack([np.asarray(rows @ part) for part in score_parts(schema, theta)], axis=2)
         found = parts[:, :, 0] if len(theta) == 1 else parts
-        names = tuple(column.name for column in schema.columns)
+        names = tuple(part.name for part in (*schema.columns, *schema.products))
         return cls(names, found[:, :-1], found[:, -1])
 
     def __len__(self) -> int:
@@ -127,6 +129,19 @@ class LocalExplanation(HoldsRecords):
     def data(self, key: int) -> dict[str, Any]:
         """Return what the columns add to the score of record `key`; cells are not repeated."""
         return _laid_out(self.names, self.scores[key].tolist(), self.intercept[key])
+
+
+def _table(effect: ColumnEffect) -> dict[str, Any]:
+    """Lay out an interaction: scores by the places of its first column, then of its second."""
+    first, second = zip(*cast(tuple[tuple[Any, Any], ...], effect.places), strict=True)
+    values = effect.values.reshape(*effect.values.shape[:-1], *effect.shape)
+    return {
+        "type": "interaction",
+        "left_names": list(dict.fromkeys(first)),
+        "right_names": list(dict.fromkeys(second)),
+        "scores": (values if values.ndim == 2 else np.moveaxis(values, 0, -1)).tolist(),
+        "missing": effect.missing.tolist(),
+    }
 
 
 def _laid_out(names: Sequence[str], scores: Sequence[Any], intercept: Array) -> dict[str, Any]:
