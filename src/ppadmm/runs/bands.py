@@ -33,6 +33,8 @@ from ppadmm.arrays import Array, Rows
 Mask: TypeAlias = NDArray[np.bool_]
 LEVEL = 0.9
 """How often a band is meant to contain what the run without noise gives."""
+DEVIATIONS = float(ndtri((1.0 + LEVEL) / 2.0))
+"""Half the width of such a band of a normal number, in standard deviations."""
 SPREADS, LEVELS = (0.0, 1.0, 2.0), 5
 DAMPINGS, LEAST = 20, 0.02
 """Values of aλ that are looked at, from LEAST/T on: less is not told apart from none."""
@@ -104,7 +106,7 @@ def half_widths(walk: NoisyWalk, path: Array, sizes: Array, free: Mask, group: R
     group : array (P,) of int
         Contrasts of one number are the centred places of one column.
     """
-    loose = ndtri((1.0 + LEVEL) / 2.0) * np.sqrt(walk.averaged_variances(np.array([1e-12])))
+    loose = DEVIATIONS * np.sqrt(walk.averaged_variances(np.array([1e-12])))
     widths = np.full(len(sizes), float(loose[0]))
     known = ~free & (sizes > 0.0)
     if known.any():
