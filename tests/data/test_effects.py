@@ -20,11 +20,11 @@ MIXED = Schema(
     (
         Categorical("sex", ("f", "m"), other=True),
         Numeric("gain", 0, 99, "log", "curve", knots=4),
-        Numeric("weight", -2, 6, "signed"),
+        Numeric("weight", -2, 6, "signed", "line"),
         Numeric("age", 0, 100, shape="steps", knots=4),
         Numeric("height", 1, 2, shape="curve", knots=(1.2, 1.5, 1.9)),
-        Numeric("flat", 3, 3),
-        Numeric("hours", 0, 50, "log"),
+        Numeric("flat", 3, 3, shape="line"),
+        Numeric("hours", 0, 50, "log", "line"),
     ),
     LABEL,
 )
@@ -168,11 +168,11 @@ def test_the_reference_length_is_the_mean_square_of_even_values():
 @pytest.mark.parametrize(
     ("column", "square"),
     [
-        (Numeric("x", 0, 9), 1 / 3),
-        (Numeric("x", -9, 9, "signed"), 1 / 3),
-        (Numeric("x", 5, 9, "signed"), 1 / 3),
-        (Numeric("x", -1, 3, "signed"), 7 / 27),
-        (Numeric("x", 2, 2), 0),
+        (Numeric("x", 0, 9, shape="line"), 1 / 3),
+        (Numeric("x", -9, 9, "signed", "line"), 1 / 3),
+        (Numeric("x", 5, 9, "signed", "line"), 1 / 3),
+        (Numeric("x", -1, 3, "signed", "line"), 7 / 27),
+        (Numeric("x", 2, 2, shape="line"), 0),
         (Numeric("x", 0, 9, shape="curve"), 2 / 3),
         (Numeric("x", 2, 2, shape="curve"), 1),
         (Numeric("x", 0, 9, shape="steps"), 1),
@@ -198,6 +198,16 @@ def test_no_record_is_shorter_or_longer_than_the_range_says():
     assert np.linalg.norm(row_of(MIXED, CELLS | short)) == pytest.approx(least)
     long = {"weight": 6, "gain": None}
     assert np.linalg.norm(row_of(MIXED, CELLS | long)) == pytest.approx(most)
+
+
+def test_the_range_of_a_line_is_that_of_the_curve_that_is_it():
+    line, curve = Numeric("x", 0, 9, shape="line"), Numeric("x", 0, 9, shape="curve", knots=4)
+    (a,) = column_effects(Schema((line,), LABEL), [3.0, 5.0])
+    (b,) = column_effects(Schema((curve,), LABEL), [-1.0, 0.0, 1.0, 2.0, 9.0, 5.0])
+    ratio = reference_length(Schema((curve,), LABEL)) / reference_length(Schema((line,), LABEL))
+    assert a.range == pytest.approx(b.range * ratio)
+    (c,) = column_effects(Schema((line,), LABEL), [[3.0, 5.0], [-7.0, 1.0]])
+    assert c.range == pytest.approx(a.range * 7 / 3)
 
 
 def test_a_model_of_another_schema_is_refused():

@@ -1,18 +1,22 @@
 """What a model says of every column, in the column's own units: curves, categories, steps, lines.
 
+An interaction is a part like a column; its places are pairs.
+
 A record's score is θᵀx/‖x‖, x the features before rows are divided by their length. It is a sum
 over the columns. What a column adds depends on the record's own length, so effects are given at a
 public length, that of a record whose values are spread evenly (`reference_length`).
 
 θ fixes a column's curve up to a constant: features that add up to one and the intercept say the
 same. So every column is centred: the plain mean over its places is taken off and given to the
-intercept. All of that is linear in θ: `column_effects(schema, np.eye(d))` has the coefficients.
+intercept. So is an interaction as a whole, and what it says is beside what its two columns say
+alone. All of that is linear in θ: `column_effects(schema, np.eye(d))` has the coefficients.
 """
 
+import itertools
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,10 +24,11 @@ from numpy.typing import ArrayLike
 from ppadmm.arrays import Array
 from ppadmm.data.encode import unit_interval
 from ppadmm.data.features import Categorical, Column, Numeric
+from ppadmm.data.interactions import Product, places_of
 from ppadmm.data.schema import Schema
 from ppadmm.errors import InputError
 
-Kind = Literal["line", "curve", "steps", "category"]
+Kind = Literal["line", "curve", "steps", "category", "interaction"]
 HATS = 2.0 / 3.0
 """Mean of (1 − t)² + t² over t in [0, 1]: a curve's part of ‖x‖²."""
 
@@ -35,27 +40,48 @@ class ColumnEffect:
     places : the knots of a curve, the two ends of a line (one if they are the same), the names of
     categories, or where steps begin and end: there is one end more than there are steps. Numbers
     are in the units of the column. Between knots the effect is straight on the column's `scale`,
-    which is that of `Numeric`: linear and signed are straight in the units, log is not.
+    which is that of `Numeric`: linear and signed are straight in the units, log is not. Of an
+    interaction they are pairs, all of the second column for each place of the first: a table is
+    `values.reshape(*shape)`. A step is a text there.
 
     values : (P,), or (K, P) for a model of K classes, centred: their mean over P is 0.
 
     missing : what a missing cell adds, () or (K,). A line or a category has no place for it; there
     it is what no entry at all adds.
+
+    shape : (P,); of an interaction, how many places each of its columns has.
     """
 
     name: str
     kind: Kind
-    places: tuple[float, ...] | tuple[str, ...]
+    places: tuple[float, ...] | tuple[str, ...] | tuple[tuple[Any, Any], ...]
     values: Array
     missing: Array
     scale: Literal["linear", "log", "signed"] = "linear"
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How the values are laid out: one after another, or as a table of an interaction."""
+        if self.kind != "interaction":
+            return (self.values.shape[-1],)
+        first = [pair[0] for pair in cast(tuple[tuple[Any, Any], ...], self.places)]
+        rows = len(dict.fromkeys(first))
+        return rows, len(first) // rows
+
+    @property
+    def range(self) -> float:
+        """How far the column can move the score: the largest value less the smallest, of a class.
+
+        It is the same for a line and for the curve that is that line.
+        """
+        return float(np.ptp(self.values, axis=-1).max())
+
 
 @dataclass(frozen=True)
 class _Part:
-    """A column, and where its features begin in a row."""
+    """A column or a product of two, and where its features begin in a row."""
 
-    column: Column
+    column: Column | Product
     start: int
 
     @property
@@ -65,6 +91,8 @@ class _Part:
     @cached_property
     def places(self) -> tuple[Any, ...]:
         c = self.column
+        if isinstance(c, Product):
+            return tuple(itertools.product(_places_within(c.first), _places_within(c.second)))
         if isinstance(c, Categorical):
             return (*c.categories, "other") if c.other else c.categories
         if c.shape == "curve":
@@ -76,6 +104,8 @@ class _Part:
     def rows(self) -> Array:
         """The features of every place, then of a missing cell, (P + 1, width)."""
         c = self.column
+        if isinstance(c, Product):
+            return _pair_rows(c)
         if isinstance(c, Categorical):
             return np.eye(c.width + 1, c.width)
         return np.append(_ends(c), 0.0)[:, None] if c.shape == "line" else np.eye(c.width)
@@ -87,18 +117,22 @@ class _Part:
 
     @property
     def kind(self) -> Kind:
+        if isinstance(self.column, Product):
+            return "interaction"
         return "category" if isinstance(self.column, Categorical) else self.column.shape
 
     def effect(self, theta: Array, length: float) -> ColumnEffect:
         found = theta[..., self.features] @ (self.rows - self.mean).T / length
-        scale = "linear" if isinstance(self.column, Categorical) else self.column.scale
+        scale = self.column.scale if isinstance(self.column, Numeric) else "linear"
         return ColumnEffect(
             self.column.name, self.kind, self.places, found[..., :-1], found[..., -1], scale
         )
 
 
 def column_effects(schema: Schema, theta: ArrayLike) -> tuple[ColumnEffect, ...]:
-    """Return the effect of every column of the schema, in its order, for θ (d,) or (K, d).
+    """Return the effect of every column, then of every interaction, for θ (d,) or (K, d).
+
+    Both are in the order of the schema.
 
     Examples
     --------
@@ -122,7 +156,9 @@ def centred_intercept(schema: Schema, theta: ArrayLike) -> Array:
 
 
 def score_parts(schema: Schema, theta: ArrayLike) -> Array:
-    """Split θ (d,) into one vector per column, in the schema's order, and one for the intercept.
+    """Split θ (d,) into one vector per part, as `column_effects` has them, and one more.
+
+    That is for the intercept.
 
     They are the columns of a matrix (d, C + 1), or (K, d, C + 1) for θ (K, d), and add up to θ: so
     X @ score_parts is what each column adds to the score of each encoded record, centred as
@@ -142,27 +178,49 @@ def reference_length(schema: Schema) -> float:
     """‖x‖ of a record whose values are spread evenly, from the schema alone.
 
     Every cell is present and ‖x‖² is its mean: 2/3 for a curve, 1 for a category and for steps, 1/3
-    for a line (less if 0 is between unequal signed bounds), 1 for the intercept.
+    for a line (less if 0 is between unequal signed bounds), 1 for the intercept, and for an
+    interaction the product of its columns'.
     """
-    return math.sqrt(1.0 + sum(_mean_square(c) for c in schema.columns))
+    own = sum(_mean_square(c) for c in schema.columns)
+    pairs = sum(_mean_square(made.first) * _mean_square(made.second) for made in schema.products)
+    return math.sqrt(1.0 + own + pairs)
 
 
 def length_range(schema: Schema) -> tuple[float, float]:
     """Return the least and largest ‖x‖ that a record can have, cells missing or not.
 
-    An effect of a record is that of `column_effects` times reference length over own length.
+    An effect of a record is that of `column_effects` times reference length over own length. With
+    interactions of curves the least is a bound that no record need reach.
     """
     least, most = zip(*(_square_range(c) for c in schema.columns), strict=True)
-    return math.sqrt(1.0 + sum(least)), math.sqrt(1.0 + sum(most))
+    pairs = (
+        _square_range(made.first)[1] * _square_range(made.second)[1] for made in schema.products
+    )
+    return math.sqrt(1.0 + sum(least)), math.sqrt(1.0 + sum(most) + sum(pairs))
 
 
 def _parts(schema: Schema) -> tuple[_Part, ...]:
-    """Return the columns in the schema's order; rows have them in that of `layout`."""
+    """Return columns and products in the schema's order; rows have them in that of `layout`."""
     starts, start = {}, 0
-    for c in schema.layout:
-        starts[c.name] = start
-        start += c.width
-    return tuple(_Part(c, starts[c.name]) for c in schema.columns)
+    for part in schema.layout:
+        starts[part.name] = start
+        start += part.width
+    return tuple(_Part(c, starts[c.name]) for c in (*schema.columns, *schema.products))
+
+
+def _places_within(column: Column) -> tuple[Any, ...]:
+    """Return the places of a column that a product has; of steps, both ends as a text."""
+    if isinstance(column, Numeric) and column.shape == "steps":
+        return tuple(name.removeprefix(column.name) for name in places_of(column))
+    return _Part(column, 0).places
+
+
+def _pair_rows(made: Product) -> Array:
+    """Return the features of every pair of places, then of missing cells, (P + 1, width)."""
+    one, two = (_Part(c, 0).rows[:-1, : len(places_of(c))] for c in (made.first, made.second))
+    table = np.einsum("ai,bj->abij", one, two).reshape(len(one) * len(two), *one.shape[1:], -1)
+    first, second = np.array(made.pairs).T
+    return np.vstack([table[:, first, second], np.zeros(made.width)])
 
 
 def _checked(schema: Schema, theta: ArrayLike) -> Array:
