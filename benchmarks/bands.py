@@ -1,6 +1,7 @@
 """Do 90 % bands about curves hold? Coverage over repeated noise on the same records and split.
 
     python benchmarks/bands.py [SETTING …] [--replicates 40] [--noise 3031] [--split 2]
+    python benchmarks/bands.py --picture docs/figures/curves.png
 
 A band should contain what the run gives without noise. A replicate draws all noise anew; records,
 split and network stay. Coverage is the share of (replicate, place) pairs whose band does; the
@@ -18,7 +19,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
-from ppadmm import RunSpec
+from ppadmm import RunSpec, train
 from ppadmm.algorithms.method import settings_of
 from ppadmm.data import Numeric
 from ppadmm.data.schema import Classes
@@ -162,7 +163,12 @@ def main():
     parser.add_argument("--replicates", type=int, default=40)
     parser.add_argument("--noise", type=int, default=3031)
     parser.add_argument("--split", type=int, default=2)
+    parser.add_argument("--picture", metavar="FILE", help="draw one run at ε = 1 and stop")
     given = parser.parse_args()
+    if given.picture:
+        result = train(RunSpec(epsilon=1.0, delta=1e-4, seed=given.split), data=records_of())
+        result.plot_curves().savefig(given.picture, dpi=110)
+        return
     print("| setting | rounds | places | coverage | by column | worst place | missing | width |")
     print("|---|---|---|---|---|---|---|---|")
     for name in given.settings:

@@ -11,6 +11,7 @@ import pytest
 
 from ppadmm.data.effects import column_effects, effect_sizes, length_range, reference_length
 from ppadmm.data.features import Categorical, Numeric
+from ppadmm.data.interactions import Interaction
 from ppadmm.data.schema import Classes, Label, Schema
 from ppadmm.errors import InputError
 from ppadmm.runs.curves import HEADINGS, LEAST_PLACES, fitted_curves, no_band_because
@@ -85,13 +86,15 @@ class TestCurves:
         for curve in result.curves().curves:
             assert curve.values[0] == pytest.approx(expected[curve.name])
             assert curve.values[0].mean() == pytest.approx(0.0, abs=1e-12)
-            assert (curve.half > 0.0).all() and (curve.half_missing > 0.0).all()
+            assert (curve.half > 0.0).all()
+            assert (curve.half_missing > 0.0).all()
 
     def test_what_matters_most_comes_first(self, seeded):
         curves = seeded.curves()
         ranks = [(not curve.is_told_apart, -curve.importance) for curve in curves.curves]
         assert ranks == sorted(ranks)
-        assert curves.curves[0].name == "age" and curves.curves[0].is_told_apart
+        assert curves.curves[0].name == "age"
+        assert curves.curves[0].is_told_apart
         assert curves.summary.startswith("What matters most: age")
 
     def test_noise_is_no_importance(self, seeded):
@@ -114,7 +117,8 @@ class TestCurves:
 
     def test_classes_are_told_against_their_mean(self):
         curves = result_of(THREE).curves()
-        assert curves.classes == ("low", "mid", "top") and not curves.no_band
+        assert curves.classes == ("low", "mid", "top")
+        assert not curves.no_band
         for curve in curves.curves:
             assert curve.values.shape == curve.half.shape == (3, len(curve.places))
             assert curve.values.sum(axis=0) == pytest.approx(0.0, abs=1e-9)
@@ -159,6 +163,16 @@ class TestNoBand:
         words = no_band_because(result.to_dict(), LEAST_PLACES - 1)
         assert words == "There is no band: it takes 36 knots and categories, there are 35."
 
+    def test_an_interaction_is_listed_without_a_band(self, tmp_path):
+        found = result_of(replace(TWO, interactions=(Interaction(("age", "ward")),)))
+        curves = found.curves()
+        assert "interactions" in curves.no_band
+        (pair,) = [c for c in curves.curves if c.is_listed and len(c.places) == 9]
+        assert "50 and <east>" in pair.places
+        page = render(load_run(write_run(found, tmp_path / "run")))
+        assert "50 and &lt;east&gt;" in page
+        assert found.plot_curves() is not None
+
     def test_a_table_without_bands(self, result):
         figures = {**result.to_dict(), "own": 0}
         rows = fitted_curves(figures, TWO, result.model, result.trace).to_rows()
@@ -186,7 +200,8 @@ class TestFolder:
             assert "The shaded band is what the noise leaves open" in text
             assert "other patients or other records" in text
             assert result.curves().summary in text
-            assert "&lt;east&gt;" in text and "<east>" not in text
+            assert "&lt;east&gt;" in text
+            assert "<east>" not in text
         part = [text.split('id="model"')[1].split("</section>")[0] for text in (page, public)]
         assert part[0] == part[1]
 

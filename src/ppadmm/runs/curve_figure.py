@@ -2,7 +2,7 @@
 
 import math
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ppadmm.errors import InputError
 from ppadmm.runs.curves import PERCENT, FittedCurve, FittedCurves
@@ -46,12 +46,12 @@ def _fill(axis: Any, curve: FittedCurve, k: int) -> None:
     half = None if curve.half is None else curve.half[k]
     colour = "C0" if curve.is_told_apart else "0.6"
     axis.axhline(0.0, color="0.4", linewidth=0.8)
-    if curve.effect.kind in ("category", "steps"):
+    if curve.is_listed or curve.effect.kind == "steps":
         at = range(len(values))
         axis.errorbar(at, values, yerr=half, fmt="o", color=colour, markersize=4)
         axis.set_xticks(at, curve.places, rotation=40, ha="right", fontsize=7)
         return
-    places = [float(place) for place in curve.effect.places]
+    places = [float(place) for place in cast(tuple[float, ...], curve.effect.places)]
     if half is not None:
         axis.fill_between(places, values - half, values + half, color=colour, alpha=0.2)
     axis.plot(places, values, "o-", color=colour, markersize=4)

@@ -65,13 +65,18 @@ class FittedCurve:
     @property
     def places(self) -> tuple[str, ...]:
         """What the P places are called, in the units of the column."""
-        found = self.effect.places
-        if self.effect.kind == "category":
-            return tuple(map(str, found))
-        spelt = [f"{place:.6g}" for place in found]
+        found: tuple[Any, ...] = self.effect.places
+        if self.effect.kind == "interaction":
+            return tuple(" and ".join(map(_named, pair)) for pair in found)
+        spelt = [_named(place) for place in found]
         if self.effect.kind == "steps":
             return tuple(f"{a} to {b}" for a, b in pairwise(spelt))
         return tuple(spelt)
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether its places are names, one after another, rather than numbers on an axis."""
+        return self.effect.kind in ("category", "interaction")
 
     @property
     def importance(self) -> float:
@@ -165,6 +170,8 @@ def fitted_curves(
     K = len(model.ravel()) // schema.dimension
     effects = column_effects(schema, model.reshape(K, -1))
     no_band = no_band_because(figures, sum(effect.values.shape[1] for effect in effects))
+    if not no_band and schema.interactions:
+        no_band = "There is no band: none has been measured with interactions."
     halves = _halves(figures, schema, trace, K) if not no_band else [None] * len(effects)
     found = [_curve(effect, half) for effect, half in zip(effects, halves, strict=True)]
     names, length = schema.label.names, reference_length(schema)
@@ -243,6 +250,10 @@ def _halves(
     found = widths.reshape(K, -1)
     parts = np.split(found, np.cumsum([len(each) for each in norms])[:-1], axis=1)
     return [(part[:, :-1], part[:, -1]) for part in parts]
+
+
+def _named(place: Any) -> str:
+    return place if isinstance(place, str) else f"{place:.6g}"
 
 
 def _stacked(effect: ColumnEffect, K: int) -> Array:

@@ -221,7 +221,8 @@ class TestContents:
         page = source(name)
         words = Page(page.split('id="model"')[1].split("</section>")[0]).text
         assert load_run(folder_of(name)).result["rounds"] < LEAST_ROUNDS
-        assert ("no band" in words) and "shaded band" not in words
+        assert "no band" in words
+        assert "shaded band" not in words
         assert ("with other noise they come out otherwise" in words) == (name != "bare")
         assert ("they share the noise" in words) == (name in ("private", "ipp", "seeded"))
         for claim in ("settled", "Range over agents", "range over", "spans zero", " to +", " to −"):

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import cast
 
 from markupsafe import Markup
 
@@ -58,7 +59,7 @@ def _points(curve: FittedCurve, k: int) -> list[Point]:
 
 
 def _plot(name: str, curve: FittedCurve, points: list[Point], size: float, k: int) -> CurvePlot:
-    drawn = _categories if curve.effect.kind == "category" else _curve
+    drawn = _categories if curve.is_listed else _curve
     told = curve.half is None or any(p.low > 0.0 or p.high < 0.0 for p in points)
     return CurvePlot(curve.name, told, drawn(name, curve, points, size), _missing(curve, k))
 
@@ -76,7 +77,7 @@ def _missing(curve: FittedCurve, k: int) -> str:
 
 
 def _is_long(curve: FittedCurve) -> bool:
-    return curve.effect.kind == "category" and curve.values.shape[1] > MOST_NAMES
+    return curve.is_listed and curve.values.shape[1] > MOST_NAMES
 
 
 def spelt(value: float) -> str:
@@ -100,15 +101,20 @@ def _described(points: list[Point]) -> str:
     return "; ".join(map(said, points)) + f". Bands: {PERCENT}, of the noise alone."
 
 
+def _ends(curve: FittedCurve) -> list[float]:
+    """Return the knots of a curve, the ends of a line or those of steps."""
+    return [float(place) for place in cast(tuple[float, ...], curve.effect.places)]
+
+
 def _scaled(curve: FittedCurve, place: float) -> float:
     """Return where a place is on the column's scale: between knots the effect is straight there."""
-    low = float(curve.effect.places[0])
+    low = _ends(curve)[0]
     return math.log1p(place - low) if curve.effect.scale == "log" else place
 
 
 def _curve(name: str, curve: FittedCurve, points: list[Point], size: float) -> Markup:
     """Draw a line, a curve or steps."""
-    ends = [_scaled(curve, float(place)) for place in curve.effect.places]
+    ends = [_scaled(curve, place) for place in _ends(curve)]
     flat = ends[0] == ends[-1]
     x = Axis(ends[0] - flat, ends[-1] + flat, LEFT, WIDTH - RIGHT)
     y = Axis(-size, size, HEIGHT - BOTTOM, TOP)
@@ -148,7 +154,7 @@ def _level(value: float) -> str:
 
 def _ticks(curve: FittedCurve, x: Axis) -> list[Markup]:
     """Return the units below: round numbers, or knots where the scale is not that of the units."""
-    ends = [float(place) for place in curve.effect.places]
+    ends = _ends(curve)
     if curve.effect.scale == "log":
         some = ends[:: max(1, math.ceil(len(ends) / MOST_TICKS))]
         pairs = [(_scaled(curve, v), short(float(f"{v:.2g}"))) for v in some]
