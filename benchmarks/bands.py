@@ -26,10 +26,12 @@ from ppadmm.data.schema import Classes
 from ppadmm.datasets import load
 from ppadmm.engines import local
 from ppadmm.noise import BatchNoise
+from ppadmm.runs import curves as curves_module
 from ppadmm.runs.curves import fitted_curves
 from ppadmm.runs.federation import make_agents
 from ppadmm.runs.run import prepare
 
+curves_module.LEAST_PLACES = 0  # what is not shown is measured, too
 UNEQUAL = (20_000, 8_000, 4_000, 1_500, 500)
 RING = (5_000,) * 6 + (1_000,) * 3 + (0,)
 SETTINGS = {
