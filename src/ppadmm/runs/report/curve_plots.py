@@ -29,7 +29,7 @@ class CurvePlot:
 
 
 @dataclass(frozen=True)
-class Point:
+class PlotPoint:
     """A place with its effect; without a band low and high are the effect itself."""
 
     place: str
@@ -51,14 +51,14 @@ def curve_plots(curves: FittedCurves) -> list[tuple[str, list[CurvePlot]]]:
     return found
 
 
-def _points(curve: FittedCurve, k: int) -> list[Point]:
+def _points(curve: FittedCurve, k: int) -> list[PlotPoint]:
     values = curve.values[k].tolist()
     halves = [0.0] * len(values) if curve.half is None else curve.half[k].tolist()
     rows = zip(curve.places, values, halves, strict=True)
-    return [Point(place, v, v - half, v + half) for place, v, half in rows]
+    return [PlotPoint(place, v, v - half, v + half) for place, v, half in rows]
 
 
-def _plot(name: str, curve: FittedCurve, points: list[Point], size: float, k: int) -> CurvePlot:
+def _plot(name: str, curve: FittedCurve, points: list[PlotPoint], size: float, k: int) -> CurvePlot:
     drawn = _categories if curve.is_listed else _curve
     told = curve.half is None or any(p.low > 0.0 or p.high < 0.0 for p in points)
     return CurvePlot(curve.name, told, drawn(name, curve, points, size), _missing(curve, k))
@@ -85,7 +85,7 @@ def spelt(value: float) -> str:
     return f"{value:+.2f}".replace("-", "−")
 
 
-def said(point: Point) -> str:
+def said(point: PlotPoint) -> str:
     """Say a place's effect, what it does to the odds, and its band."""
     words = f"{point.place}: {spelt(point.value)} (odds × {short(_odds(point.value))})"
     if point.low == point.high:
@@ -97,7 +97,7 @@ def _odds(value: float) -> float:
     return float(f"{math.exp(min(max(value, -50.0), 50.0)):.2g}")
 
 
-def _described(points: list[Point]) -> str:
+def _described(points: list[PlotPoint]) -> str:
     return "; ".join(map(said, points)) + f". Bands: {PERCENT}, of the noise alone."
 
 
@@ -112,7 +112,7 @@ def _scaled(curve: FittedCurve, place: float) -> float:
     return math.log1p(place - low) if curve.effect.scale == "log" else place
 
 
-def _curve(name: str, curve: FittedCurve, points: list[Point], size: float) -> Markup:
+def _curve(name: str, curve: FittedCurve, points: list[PlotPoint], size: float) -> Markup:
     """Draw a line, a curve or steps."""
     ends = [_scaled(curve, place) for place in _ends(curve)]
     flat = ends[0] == ends[-1]
@@ -157,7 +157,7 @@ def _ticks(curve: FittedCurve, x: Axis) -> list[Markup]:
     ends = _ends(curve)
     if curve.effect.scale == "log":
         some = ends[:: max(1, math.ceil(len(ends) / MOST_TICKS))]
-        pairs = [(_scaled(curve, v), short(float(f"{v:.2g}"))) for v in some]
+        pairs = [(_scaled(curve, v), f"{float(f'{v:.2g}'):g}") for v in some]
     else:
         pairs = [(v, short(v)) for v in ([ends[0]] if ends[0] == ends[-1] else x.ticks())]
     bottom = HEIGHT - BOTTOM
@@ -167,7 +167,7 @@ def _ticks(curve: FittedCurve, x: Axis) -> list[Markup]:
 
 
 def _dots(
-    curve: FittedCurve, points: list[Point], at: list[float], x: Axis, y: Axis
+    curve: FittedCurve, points: list[PlotPoint], at: list[float], x: Axis, y: Axis
 ) -> list[Markup]:
     """Return a dot at every place, and its numbers while the pointer is over it."""
     places, found = [x(a) for a in at], []
@@ -186,7 +186,7 @@ def _dot(x: float, y: float) -> Markup:
     return tag("circle", cx=x, cy=y, r=3.5, class_="dot")
 
 
-def _categories(name: str, curve: FittedCurve, points: list[Point], size: float) -> Markup:
+def _categories(name: str, curve: FittedCurve, points: list[PlotPoint], size: float) -> Markup:
     """Draw a dot and a bar per category, one below the other."""
     shown = sorted(points, key=lambda p: -abs(p.value))[:MOST_NAMES]
     shown = [p for p in points if p in shown]
@@ -207,7 +207,7 @@ def _categories(name: str, curve: FittedCurve, points: list[Point], size: float)
     )
 
 
-def _row(point: Point, y: float, x: Axis, bottom: float) -> Markup:
+def _row(point: PlotPoint, y: float, x: Axis, bottom: float) -> Markup:
     words = point.place
     named = words if len(words) <= MOST_LETTERS else words[: MOST_LETTERS - 1] + "…"
     low, high = x(point.low), x(point.high)
