@@ -112,7 +112,7 @@ def train(
         Path | None,
         options.out(
             "DIR",
-            "New folder for report.html, result.json, model.json, statement.txt and "
+            "New folder for report.html, result.json, model.json, statement.txt, curves.csv and "
             "releases.npz [runs/<date>-<time>-<algorithm>-<data>; with --json none].",
         ),
     ] = None,

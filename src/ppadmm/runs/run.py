@@ -25,6 +25,7 @@ from ppadmm.problem import loss_for, risk_over
 from ppadmm.records import HoldsRecords
 from ppadmm.runs.agent_factory import AgentFactory, agent_factories
 from ppadmm.runs.benefit import SiteBenefit, site_benefits
+from ppadmm.runs.curves import DrawsCurves
 from ppadmm.runs.evaluation import figures_by_round, judge, largest_share, records_in
 from ppadmm.runs.facts import facts_of
 from ppadmm.runs.federation import (
@@ -109,7 +110,7 @@ class EngineOutput:
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(DrawsCurves):
     """A finished run: what was released, public sizes and figures; no record.
 
     No ε covers `metrics`, `agent_metrics`, `test_majority`, `history`, `train_loss`, `sites`,
