@@ -190,6 +190,14 @@ class Agent(HoldsRecords):
         self._inbox = {t: dict(heard) for t, heard in snapshot.inbox.items()}
 
     def _speak(self) -> Send:
+        """Say what the round says; where that fails it can be seen, so its cost is kept first."""
+        try:
+            return self._said()
+        except BaseException:
+            self.charged.settle()
+            raise
+
+    def _said(self) -> Send:
         pasts = [ledger.past(self.round) for ledger in self.ledgers] if self.charged.durable else []
         if any(past is not None for past in pasts):
             release = self._resumed(pasts)

@@ -58,15 +58,15 @@ def follow(
 ) -> Head:
     """Return the head after `row`, taken into the books, or raise `error` naming it."""
     try:
-        _require_link(head, row)
-        books.apply(canonical.loads(row.body))
+        books.apply(_linked(head, row))
     except (EntryRefused, ValueError) as why:
         what = "Refused" if error is BudgetError else f"Entry {head.count + 1} is bad"
         raise error(f"{what}: {why}.") from None
     return Head(row.seq, row.hash)
 
 
-def _require_link(head: Head, row: ChainRow) -> None:
+def _linked(head: Head, row: ChainRow) -> Body:
+    """Return what an entry says, if it follows from the one before it."""
     if row.seq != head.count + 1:
         raise ValueError(f"it is missing, the next one is {row.seq}")
     if not isinstance(row.body, bytes):
@@ -78,6 +78,7 @@ def _require_link(head: Head, row: ChainRow) -> None:
         raise ValueError("it does not follow from the one before it")
     if canonical.digest(row.body) != row.hash:
         raise ValueError("its hash is not that of its content")
+    return body
 
 
 def read_rows(path: Path) -> list[ChainRow]:
