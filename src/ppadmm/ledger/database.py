@@ -26,7 +26,7 @@ from ppadmm.errors import BudgetError, LedgerError
 from ppadmm.files import sync_folder
 from ppadmm.ledger.chain import GENESIS, ChainRow, Head, follow
 from ppadmm.ledger.locks import spoken
-from ppadmm.ledger.state import Body, LedgerState
+from ppadmm.ledger.state import Body, EntryRefused, LedgerState
 
 SEAL = 16
 """Random bytes before every secret."""
@@ -120,9 +120,12 @@ class ChainFile:
             **({} if sealed is None else {"secret": canonical.digest(sealed)}),
         }  # fmt: skip
         data = canonical.dumps(body)
-        row = ChainRow(seq, data, canonical.digest(data), payload, sealed)
-        self.head = follow(self.books, self.head, row, BudgetError)
-        self._db.execute("INSERT INTO entries VALUES (?, ?, ?)", (seq, data, row.hash))
+        try:
+            self.books.apply(body)
+        except EntryRefused as why:
+            raise BudgetError(f"Refused: {why}.") from None
+        self.head = Head(seq, canonical.digest(data))
+        self._db.execute("INSERT INTO entries VALUES (?, ?, ?)", (seq, data, self.head.hash))
         if payload is not None:
             self._db.execute("INSERT INTO payloads VALUES (?, ?)", (seq, payload))
         if sealed is not None:

@@ -118,7 +118,7 @@ class AgentLedger:
         """Keep the round's bytes; with its charges they are on disk when this returns."""
         payload, place = encode(sent), (self._number, self._round)
         with self._ledger.transaction():
-            charges = self._run.state.open_charges.get(place, [])
+            charges = list(self._run.state.open_charges.get(place, []))
             self._ledger.append(
                 "release", payload, **self._place(), charges=charges, lost=self._lost,
                 digest=canonical.digest(payload),
