@@ -19,6 +19,7 @@ from ppadmm.data import Numeric
 from ppadmm.datasets import load
 
 SEEDS = range(5)
+KNOTS = 6
 
 
 def with_curves(data, knots):
@@ -33,11 +34,27 @@ def with_curves(data, knots):
     return replace(data, X=schema.encode_coded(data.table), schema=schema)
 
 
+def with_lines(data):
+    """Return the same records with a line for every number."""
+    columns = tuple(
+        replace(c, shape="line", knots=None) if isinstance(c, Numeric) else c
+        for c in data.schema.columns
+    )
+    schema = replace(data.schema, columns=columns)
+    return replace(data, X=schema.encode_coded(data.table), schema=schema)
+
+
+def feature_sets(name, data_dir=None):
+    """Return a data set twice, as lines and as curves: what benchmarks compare is said here."""
+    data = load(name, data_dir=data_dir)
+    return {"lines": with_lines(data), "curves": with_curves(data, KNOTS)}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", nargs="?", default="synthetic")
     parser.add_argument("--epsilons", default="0.5,1,2")
-    parser.add_argument("--knots", type=int, default=6)
+    parser.add_argument("--knots", type=int, default=KNOTS)
     given = parser.parse_args()
     lines = load(given.data)
     kinds = {"lines": lines, f"{given.knots} knots": with_curves(lines, given.knots)}

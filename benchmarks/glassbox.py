@@ -1,0 +1,237 @@
+"""Accuracy and time beside DP-EBM, diffprivlib and Opacus, all on the same records.
+
+    python benchmarks/glassbox.py [--only ppadmm,ebm,diffprivlib,opacus,sklearn] [--data adult,us]
+    python benchmarks/glassbox.py --page docs/comparison.md       # tables and picture, no run
+
+Adult, US, Brazil and synthetic data, ε = 0.5, 1, 2, 4, δ = 1e-4, seeds 0 to 4. A seed fixes the
+split into training and test records: it is that of `ppadmm train --seed`, for all tools. Ours runs
+at five equal sites and at one, the others have all records in one place. DP-EBM gets raw columns,
+diffprivlib and Opacus our encoded rows.
+
+Test figures of ours are of simulated noise (seeds), as those of the others are. Every run is made a
+second time with secure noise: times are of those, and their figures are kept beside. Seconds are
+CPU time of a fit in one thread, calibration and layout included, encoding not. A scikit-learn fit
+of the same records directly before each tool (`reference`) makes times of several runs comparable.
+
+Results are kept in --out. Tools that are not in --only keep what they have there.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import sys
+from pathlib import Path
+
+os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
+os.environ.setdefault("PPADMM_KERNEL", "numba")
+
+import numpy as np
+import sklearn
+from curves import feature_sets
+from glassbox_page import show, write_page
+from peers import environment, peer
+from sklearn.linear_model import LogisticRegression
+from train import dense, fit_ppadmm, seconds
+
+from ppadmm import RunSpec, __version__
+from ppadmm.data import Numeric
+from ppadmm.data.columns import column, numbers
+from ppadmm.data.partition import split
+from ppadmm.datasets.named import DATA_DIR_VARIABLE, SOURCES, data_folder
+from ppadmm.runs.metrics import evaluate
+from ppadmm.runs.run import prepare
+
+HERE = Path(__file__).parent
+DATA = ("adult", "us", "brazil", "synthetic")
+EPSILONS, SEEDS, DELTA = (0.5, 1.0, 2.0, 4.0), range(5), 1e-4
+OURS = {
+    "ppadmm, five sites": {"agents": 5},
+    "ppadmm, one site": {"agents": 1},
+    "ppadmm, one site, zero-out": {"agents": 1, "adjacency": "zero-out"},
+}
+# The learning rate 0.2 had the lowest log loss of 0.01, 0.05, 0.1 and 0.2 on synthetic data.
+THEIRS = {
+    "DP-EBM": ("ebm", {}),
+    "DP-EBM, learning rate 0.2": ("ebm", {"learning_rate": 0.2}),
+    "diffprivlib": ("diffprivlib", {}),
+    "Opacus": ("opacus", {}),
+}
+NAMES = ("ppadmm", "ebm", "diffprivlib", "opacus", "sklearn")
+
+
+def figures(scores, y):
+    """Return the test figures of scores (n,), log-odds, as plain data."""
+    found = evaluate(np.asarray(scores)[:, None], y, np.ones((1, 1)))
+    return {what: float(getattr(found, what)[0]) for what in ("error", "auc", "log_loss")}
+
+
+def raw_columns(data):
+    """Return the columns of the schema before encoding (n, c), and what is public of each.
+
+    DP-EBM takes no missing cells. A missing number becomes the lower bound, as it is for a line;
+    missing is one more category.
+    """
+    schema, cells, known = data.schema, [], []
+    for c in schema.columns:
+        if isinstance(c, Numeric):
+            x, present = numbers(column(data.table, c.name), c.name, (*schema.missing, *c.missing))
+            cells.append(np.clip(np.where(present, x, c.low), c.low, c.high))
+            known.append([c.name, c.low, c.high])
+        else:
+            places, present = c.entries(data.table, schema.missing)
+            cells.append(np.where(present[:, 0] > 0, places[:, 0], c.width))
+            known.append([c.name])
+    return np.column_stack(cells), json.dumps(known)
+
+
+def arrays_of(data, kind, seed):
+    """Return training and test records of one split, as the peers read them."""
+    train, test = split(data, seed)
+    X, known = raw_columns(data) if kind == "raw" else (dense(data.X), None)
+    arrays = {"X": X[train], "y": data.y[train], "test_X": X[test], "test_y": data.y[test]}
+    return arrays | ({} if known is None else {"columns": known})
+
+
+class Results:
+    """Rows by (data, tool, features, noise, ε), each with a list over seeds for every figure."""
+
+    def __init__(self, file):
+        self.file = file
+        self.content = json.loads(file.read_text("utf-8")) if file.exists() else {"rows": []}
+        self.fresh = set()
+
+    def add(self, key, version, **values):
+        """Append one seed's figures; what an earlier run measured for this row is dropped."""
+        names = dict(zip(("data", "tool", "features", "noise", "epsilon"), key, strict=True))
+        rows = self.content["rows"]
+        if key not in self.fresh:
+            self.fresh.add(key)
+            rows[:] = [row for row in rows if not names.items() <= row.items()]
+            rows.append(names | {"version": version} | {name: [] for name in values})
+        row = next(row for row in rows if names.items() <= row.items())
+        for name, value in values.items():
+            row[name].append(value if isinstance(value, int) else float(f"{value:.5g}"))
+
+    def save(self):
+        """Write one row a line, in a fixed order."""
+        rows = sorted(self.content["rows"], key=lambda row: [str(v) for v in row.values()])
+        machine = {"machine": platform.machine(), "cpus": os.cpu_count()}
+        lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+        text = f'{{"machine": {json.dumps(machine)}, "rows": [\n{lines}\n]}}\n'
+        self.file.write_text(text, encoding="utf-8")
+
+
+def reference(arrays):
+    """Return CPU seconds of a scikit-learn fit: what other times are measured by."""
+    fit = LogisticRegression(max_iter=1000).fit
+    return statistics.median(seconds(fit, arrays["X"], arrays["y"])[0][0] for _ in range(3))
+
+
+def warm_up(data):
+    """Load the compiled kernel; not counted."""
+    for settings in OURS.values():
+        fit_ppadmm(prepare(RunSpec(seed=0, **settings), data))
+
+
+def measure_ours(results, name, kind, data, seed, epsilons, beside):
+    """Train with simulated and with secure noise, each on a federation of its own."""
+    test_X, test_y = data.X[split(data, seed)[1]], data.y[split(data, seed)[1]]
+    for tool, settings in OURS.items():
+        for epsilon in epsilons:
+            spec = RunSpec(epsilon=epsilon, delta=DELTA, seed=seed, **settings)
+            for noise, own in (("seeded", seed), ("secure", None)):
+                prepared = prepare(spec, data).changed(seed=own)
+                (cpu, _), theta = seconds(fit_ppadmm, prepared)
+                found = figures(np.asarray(test_X @ theta), test_y)
+                key = (name, tool, kind, noise, epsilon)
+                more = {"rounds": prepared.settings.rounds, "dimension": data.d}
+                version = f"ppadmm {__version__}"
+                results.add(key, version, seed=seed, seconds=cpu, reference=beside, **found, **more)
+
+
+def measure_theirs(results, name, kind, data, seed, epsilons, tool, python, beside):
+    """Run one peer's fits on one split."""
+    peer_name, settings = THEIRS[tool]
+    arrays = arrays_of(data, kind, seed)
+    fits = [{"epsilon": epsilon, "seed": seed, **settings} for epsilon in epsilons]
+    said, scores = peer(python, peer_name, arrays, fits)
+    for epsilon, cpu, own in zip(epsilons, said["seconds"], scores, strict=True):
+        found = figures(own, arrays["test_y"])
+        key, dimension = (name, tool, kind, "seeded", epsilon), arrays["X"].shape[1]
+        results.add(
+            key, said["version"], seed=seed, seconds=cpu, reference=beside, **found,
+            dimension=dimension,
+        )  # fmt: skip
+
+
+def measure_sklearn(results, name, kind, data, seed, beside):
+    """Fit without privacy on the same rows in one place."""
+    arrays = arrays_of(data, "encoded", seed)
+    (cpu, _), model = seconds(LogisticRegression(max_iter=1000).fit, arrays["X"], arrays["y"])
+    found = figures(model.decision_function(arrays["test_X"]), arrays["test_y"])
+    key, version = (name, "scikit-learn", kind, "none", None), f"scikit-learn {sklearn.__version__}"
+    results.add(key, version, seed=seed, seconds=cpu, reference=beside, **found, dimension=data.d)
+
+
+def measure(results, name, given):
+    """Run all tools that are asked for on one data set, split by split."""
+    kinds = feature_sets(name, given.data_dir)
+    envs = {what: environment(given.envs, what) for what in given.only & {*NAMES[1:4]}}
+    if "ppadmm" in given.only:
+        for data in kinds.values():
+            warm_up(data)
+    for seed in given.seeds:
+        beside = reference(arrays_of(kinds["lines"], "encoded", seed))
+        for kind, data in kinds.items():
+            if "sklearn" in given.only:
+                measure_sklearn(results, name, kind, data, seed, beside)
+            if "ppadmm" in given.only:
+                measure_ours(results, name, kind, data, seed, given.epsilons, beside)
+        for tool, (peer_name, _) in THEIRS.items():
+            raw = peer_name == "ebm"
+            for kind in (("raw",) if raw else kinds) if peer_name in envs else ():
+                data, python = kinds["lines" if raw else kind], envs[peer_name]
+                measure_theirs(
+                    results, name, kind, data, seed, given.epsilons, tool, python, beside
+                )
+        results.save()
+        print(f"# {name}, seed {seed}: done", file=sys.stderr, flush=True)
+
+
+def parsed():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--only", type=lambda text: {*text.split(",")}, default={*NAMES})
+    parser.add_argument("--data", type=lambda text: text.split(","), default=list(DATA))
+    parser.add_argument("--epsilons", type=lambda t: [*map(float, t.split(","))], default=EPSILONS)
+    parser.add_argument("--seeds", type=lambda t: [*map(int, t.split(","))], default=SEEDS)
+    parser.add_argument("--data-dir", default=os.environ.get(DATA_DIR_VARIABLE))
+    parser.add_argument("--envs", type=Path, default=Path("~/.cache/ppadmm-peers").expanduser())
+    parser.add_argument("--out", type=Path, default=HERE / "results/glassbox.json")
+    parser.add_argument("--page", type=Path, help="write the tables into this page and run nothing")
+    given = parser.parse_args()
+    if unknown := given.only - {*NAMES}:
+        sys.exit(f"Unknown tool {min(unknown)!r}; choose from {', '.join(NAMES)}.")
+    return given
+
+
+def main():
+    given = parsed()
+    if given.page:
+        write_page(given.page, json.loads(given.out.read_text("utf-8"))["rows"])
+        return
+    results = Results(given.out)
+    for name in given.data:
+        if not SOURCES[name].present(data_folder(given.data_dir)):
+            print(f"{name} is left out: its files are not in {DATA_DIR_VARIABLE}.", flush=True)
+            continue
+        given.envs.mkdir(parents=True, exist_ok=True)
+        measure(results, name, given)
+        print(show(results.content["rows"], name), flush=True)
+
+
+if __name__ == "__main__":
+    main()
