@@ -15,6 +15,7 @@ ORDER = (
     "Opacus",
     "scikit-learn",
 )
+AGAINST = "DP-EBM, learning rate 0.2"
 KINDS = ("curves", "lines", "raw")
 
 
@@ -73,6 +74,30 @@ def by_epsilon(rows, name):
     return "\n".join(lines) + "\n"
 
 
+def difference(rows, name, tool, what, epsilon):
+    """Return the mean of a figure with curves minus that of AGAINST over the splits, ± its error.
+
+    Splits are the same, so differences within each are what varies.
+    """
+    at = [r for r in of_data(rows, name, ("seeded",)) if r["epsilon"] == epsilon]
+    ours = next(r for r in at if r["tool"] == tool and r["features"] == "curves")
+    theirs = next(r for r in at if r["tool"] == AGAINST)
+    gaps = [a - b for a, b in zip(ours[what], theirs[what], strict=True)]
+    return f"{statistics.mean(gaps):+.4f} ± {statistics.stdev(gaps) / len(gaps) ** 0.5:.4f}"
+
+
+def paired(rows, what, label):
+    """Return a table of ours with curves minus AGAINST, split by split."""
+    names = [name for name in TITLES if of_data(rows, name)]
+    head = " | ".join(TITLES[name] for name in names)
+    lines = [f"| {label}, curves minus {AGAINST} | ε | {head} |", "|---" * (len(names) + 2) + "|"]
+    for tool in ORDER[:3]:
+        for epsilon in (0.5, 1.0, 4.0):
+            cells = [difference(rows, name, tool, what, epsilon) for name in names]
+            lines.append(f"| {tool} | {epsilon:g} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 def agreement(rows):
     """Return a table of simulated beside secure noise, mean over data sets, splits and ε."""
     lines = ["| ppadmm | features | error, simulated | error, secure | AUC, simulated | secure |"]
@@ -93,7 +118,8 @@ def text(rows):
     """Return all tables."""
     names = [name for name in TITLES if of_data(rows, name)]
     tables = [show(rows, name) for name in names] + [by_epsilon(rows, name) for name in names]
-    return "\n".join([*tables, agreement(rows)])
+    gaps = [paired(rows, "error", "test error"), paired(rows, "auc", "AUC")]
+    return "\n".join([*tables, *gaps, agreement(rows)])
 
 
 def write_page(page, rows):
