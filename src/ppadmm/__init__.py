@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING, Any
 from ppadmm.errors import InputError, PpadmmError, PrivacyWarning
 
 if TYPE_CHECKING:
-    from ppadmm.estimator import PrivateLinearSVC, PrivateLogisticRegression
+    from ppadmm.estimator import (
+        PrivateAdditiveClassifier,
+        PrivateLinearSVC,
+        PrivateLogisticRegression,
+    )
     from ppadmm.runs.run import Result, train
     from ppadmm.runs.specification import RunSpec
 
 __version__ = "0.2.0"
 
 _HOMES = {
+    "PrivateAdditiveClassifier": "ppadmm.estimator",
     "PrivateLinearSVC": "ppadmm.estimator",
     "PrivateLogisticRegression": "ppadmm.estimator",
     "RunSpec": "ppadmm.runs.specification",
@@ -27,6 +32,7 @@ _HOMES = {
 __all__ = [
     "PpadmmError",
     "PrivacyWarning",
+    "PrivateAdditiveClassifier",
     "PrivateLinearSVC",
     "PrivateLogisticRegression",
     "Result",

@@ -7,7 +7,12 @@ import numpy as np
 import pyarrow.parquet
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from ppadmm import PrivateLinearSVC, PrivateLogisticRegression, RunSpec
+from ppadmm import (
+    PrivateAdditiveClassifier,
+    PrivateLinearSVC,
+    PrivateLogisticRegression,
+    RunSpec,
+)
 from ppadmm.accounting import Budget
 from ppadmm.algorithms import ALGORITHMS
 from ppadmm.data import Partition, Shard, open_stream
@@ -18,7 +23,7 @@ from ppadmm.data.stream.streamed import _plan
 from ppadmm.datasets import load
 from ppadmm.engines.ray.actors import Host
 from ppadmm.engines.ray.tasks import Home
-from ppadmm.estimator import classifiers
+from ppadmm.estimator import training
 from ppadmm.ledger.owner import OwnerLedger
 from ppadmm.ledger.sketch import Places, Sketch
 from ppadmm.noise import SecureNoise
@@ -81,6 +86,18 @@ def fits(data):
     yield PrivateLogisticRegression(**public, **bounds).fit(X, y)
     yield PrivateLinearSVC(random_state=1, **public, **bounds).fit(X, y)
     yield PrivateLogisticRegression(random_state=1, schema=SCHEMA, **public).fit(table, y)
+    additive = PrivateAdditiveClassifier(random_state=1, **public, **bounds).fit(X, y)
+    yield from (additive, additive.explain_global())
+
+
+def explained(secrets):
+    """What follows from records by a model that is known."""
+    table = planted_table().to_pandas()
+    X, y = table[["age", "dose"]].to_numpy(), table["ill"].to_numpy()
+    model = PrivateAdditiveClassifier(bounds=(0, 130), classes=["no", "yes"], random_state=1)
+    found = model.fit(X, y).explain_local(X)
+    secrets.numbers.append(found.scores.ravel())
+    yield found
 
 
 def networks(data, secrets):
@@ -136,9 +153,10 @@ def streams(folder, secrets):
     batch = next(opened._batches(plan.columns))
     writer = Writer(SCHEMA, 3, 10**6)
     writer.add(*SCHEMA.encode(batch.table), np.zeros(400, np.int32))
-    cells = SCHEMA.columns[0].entries(batch.table, ())
+    parsed = SCHEMA.columns[0].parse(batch.table, ())
+    cells = SCHEMA.columns[0].spread(parsed)
     secrets.numbers.append(cells.values.ravel())
-    yield from (plan, batch, writer, cells, load(place, schema=SCHEMA))
+    yield from (plan, batch, writer, parsed, cells, load(place, schema=SCHEMA))
 
 
 def other_rows(data, secrets):
@@ -195,7 +213,7 @@ def remembered(data, folder):
         LedgerOptions(folder / "a.ledger"), spec, (), name="a", schema=SCHEMA, fingerprint=known
     ) as booked:
         yield booked
-    register = classifiers.REGISTER
+    register = training.REGISTER
     yield from (register, register.earlier(register.fits[0].prints))
     rows = Multiset(1000)
     rows.add(known.digest)

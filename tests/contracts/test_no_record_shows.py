@@ -16,11 +16,12 @@ import pytest
 
 import ppadmm
 from ppadmm import records
-from ppadmm.estimator import classifiers, reuse_guard
+from ppadmm.estimator import reuse_guard, training
 from ppadmm.problem import kernels
 from ppadmm.records import HoldsRecords
 from tests.contracts.holders import (
     acting,
+    explained,
     fits,
     networks,
     other_rows,
@@ -47,13 +48,15 @@ PLAIN = {
         algorithms.base.Recipe algorithms.defaults.Hyperparameters algorithms.defaults.Sizes
         data.sites.SiteFiles
         agent.Done agent.Wait data.stream.assignment.LabelReader datasets.named.DataSource
-        data.schema.Classes studies.cell.Cell runs.ledger_session.LedgerOptions
+        data.schema.Classes data.interactions.Interaction data.interactions.Product
+        studies.cell.Cell runs.ledger_session.LedgerOptions
         studies.compare.Grid mechanisms.minimiser.Place mechanisms.minimiser.FreeMinimiser
         accounting.accountant.Bound accounting.calibration.StepConstants
         problem.losses.HuberHinge problem.losses.OneMargin problem.multiclass.OneVsRest
         algorithms.statistics.LossDecrease algorithms.statistics.Movement
         solvers.newton.Newton solvers.quasi_newton.LBFGS doctor.Findings doctor.Look
-        studies.plots.Style""",
+        studies.plots.Style estimator.encoders.Frame estimator.training.FitTerms""",
+    "looked at as each of its kinds": "estimator.base.PrivateModel",
     "noise sources, books of what was charged and released": """
         engines.ray.actors.Journal engines.vectorised.RowwiseNoise runs.scoring.ReplayedLedger
         runs.scoring.SearchLedger runs.scoring.SelectionRecord peers.site.Replayed""",
@@ -119,7 +122,7 @@ def world(tmp_path_factory):
     pytest.importorskip("numba")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(kernels.VARIABLE, "numba")
-        patch.setattr(classifiers, "REGISTER", reuse_guard.Register())
+        patch.setattr(training, "REGISTER", reuse_guard.Register())
         folder = tmp_path_factory.mktemp("planted")
         data, secrets = planted(), Secrets.of(planted())
         results = [*runs(data), *searches(data), *fits(data)]
@@ -127,7 +130,7 @@ def world(tmp_path_factory):
         results += done
         kept += [
             data, *networks(data, secrets), *streams(folder, secrets), *other_rows(data, secrets),
-            *steps(secrets), *remembered(data, folder), *acting(data, folder),
+            *steps(secrets), *remembered(data, folder), *acting(data, folder), *explained(secrets),
         ]  # fmt: skip
         found = defaultdict(list)
         for thing in within(*results, *kept):

@@ -155,6 +155,23 @@ def test_all_kernels_and_storages_agree(kernel, loss, groups, monkeypatch):
         assert risk.passes == plain.passes + 3
 
 
+@pytest.mark.parametrize("lines", [0, 2])
+@losses
+def test_curves_of_any_value_alone_agree(kernel, loss, lines):
+    """Nothing is looked up: the constant is one more number, behind features that are none."""
+    rng, n = np.random.default_rng(6), 1000
+    columns = [Numeric(f"line {j}", 0, 1, shape="line") for j in range(lines)]
+    columns += [Numeric(f"curve {j}", 0, 1, shape="curve", knots=4) for j in range(3)]
+    schema = Schema(tuple(columns), Label("class", ("yes",), ("no",)))
+    X, y = schema.encode_coded({c.name: rng.random(n) for c in columns}), labels(n)
+    risk, plain = risk_of(Shard(X, y), loss), risk_of(Shard(X.toarray(), y), loss)
+    theta = 3.0 * rng.standard_normal((1, X.d))
+    np.testing.assert_allclose(risk.gradient(theta), plain.gradient(theta), atol=1e-14)
+    near = risk.gradient(theta, single=True)
+    np.testing.assert_allclose(near, plain.gradient(theta), atol=3e-6)
+    np.testing.assert_allclose(risk.hessian(theta[0]), plain.hessian(theta[0]), atol=1e-14)
+
+
 @pytest.mark.parametrize("loss", [*LOSSES, *SCORES], ids=lambda loss: loss.name)
 def test_wide_coded_records_are_never_written_out(kernel, loss, monkeypatch):
     X = coded(200, sizes=(150, 90, 40))

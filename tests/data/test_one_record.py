@@ -19,7 +19,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import issparse
 
-from ppadmm.data import Categorical, Classes, Numeric, Partition, Schema, assign, open_stream, split
+from ppadmm.data import (
+    Categorical,
+    Classes,
+    Interaction,
+    Numeric,
+    Partition,
+    Schema,
+    assign,
+    open_stream,
+    split,
+)
 from ppadmm.data.stream import blocks, parquet
 from ppadmm.data.stream.store import Kept
 from ppadmm.datasets import load
@@ -35,6 +45,7 @@ SCHEMA = Schema(
     Classes("ill", ("250.0", "250", "E11")),
     missing=("", "?", "-9", "n.a."),
     agents=(Categorical("site", ("1", "2", "03")),),
+    interactions=(Interaction(("age", "code")), Interaction(("dose", "age"), (3, 4))),
 )
 NAMES = ("age", "dose", "code", "note", "site", "ill")
 TIMES = 20 if os.environ.get("PPADMM_FULL") else 1

@@ -114,15 +114,61 @@ def test_no_extreme_value_is_quoted():
 
 def test_few_whole_numbers_may_be_codes():
     text, c = one(grade=RNG.permutation([1, 2, 3, 4] * (N // 4)))
-    assert c == Numeric("grade", 1, 4)
+    assert c == Numeric("grade", 1, 4, shape="curve", knots=4)
     assert 'categories = ["1", "2", "3", "4"]' in text
+    assert "# A knot for every whole number.\n" in text
     assert "codes" not in one(flag=[0, 1] * (N // 2))[0]
+    more = one(grade=RNG.permutation([0, 5, 10, 20] * (N // 4)))[1]
+    assert more == Numeric("grade", 0, 20)
+
+
+@pytest.mark.parametrize("values", [(0, 1), (1, 2), (0.5, 7.25)])
+def test_two_values_are_a_line_unless_some_are_missing(values):
+    """In a line missing is 0, which is one of the two."""
+    text, c = one(flag=list(values) * (N // 2))
+    assert c.shape == "line"
+    assert "# Two values: a line says all that there is to say.\n" in text
+    text, c = one(flag=[None, None, *list(values) * (N // 2 - 1)])
+    assert (c.shape, c.knots) == ("curve", 2)
+    assert "# Two values and missing ones: a curve, where missing has a place of its own.\n" in text
+    text, c = one(flag=[999, 999, *list(values) * (N // 2 - 1)])
+    assert (c.shape, c.knots, c.missing) == ("curve", 2, ("999",))
+
+
+def test_no_knot_depends_on_how_often_a_value_occurs():
+    rare = [1, 2, 3, 4, *[1] * (N - 4)]
+    assert one(grade=rare)[1] == one(grade=[1, 2, 3, 4] * (N // 4))[1]
+    skewed = np.exp(RNG.normal(0, 2, N))
+    assert one(cost=skewed)[1].knots is None
+
+
+def test_spellings_of_one_category_become_synonyms():
+    cells = RNG.permutation(["F", "f", " f", "M", "New York", "new  york", "NEWYORK", "d"] * 25)
+    text, c = one(sex=cells)
+    assert c == Categorical(
+        "sex", ("M", "d", "f", "new  york"), {"f": ["F"], "new  york": ["NEWYORK", "New York"]}
+    )
+    assert "# Texts that differ by capitals or blanks only are taken for one: check" in text
+    assert 'synonyms = {"f" = ["F"], ' in text
+    assert "synonyms" not in one(sex=["f", "m"] * (N // 2))[0]
+
+
+def test_many_rare_texts_may_be_others():
+    usual = ["home", "work"] * (N // 2)
+    rare = [f"rare {k}" for k in range(6)]
+    remark = "Many are rare: list the common ones and write other = true for the rest."
+    assert remark in one(place=usual[6:] + rare)[0]
+    assert remark not in one(place=usual[4:] + rare[:4])[0]
+    assert "or list the common ones and write other = true" in left_out(
+        [f"town {i // 2}" for i in range(N)]
+    )
 
 
 @pytest.mark.parametrize(("code", "rest"), [(999, (0, 90)), (-9, (0, 90)), (-99, (20, 80))])
 def test_a_code_for_missing_is_pointed_out_and_does_not_move_a_bound(code, rest):
     text, c = one(age=[code] * 5 + list(RNG.integers(*rest, N - 5)))
-    assert f'{code} stands apart: if it means missing, add "{code}" to missing above.' in text
+    assert f"# {code} stands apart, so it is taken for missing in this column: check it.\n" in text
+    assert c.missing == (str(code),)
     assert 0 <= c.low < c.high <= 100
 
 

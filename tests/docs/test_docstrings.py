@@ -13,6 +13,7 @@ SECTIONS = {
     "ppadmm.Result": ("Attributes",),
     "ppadmm.train": ("Parameters", "Returns", "Raises", "Examples"),
     "ppadmm.PrivateLogisticRegression": ("Parameters", "Attributes"),
+    "ppadmm.PrivateAdditiveClassifier": ("Parameters", "Attributes", "Examples"),
     "ppadmm.data.Schema": ("Parameters", "Examples"),
     "ppadmm.data.Dataset": ("Parameters",),
     "ppadmm.datasets.load": ("Parameters", "Returns", "Raises", "Examples"),

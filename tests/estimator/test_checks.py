@@ -10,16 +10,19 @@ No check is exempted. Two things stand in for an exemption, each with its reason
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ppadmm import PrivateLinearSVC, PrivateLogisticRegression
+from ppadmm import PrivateAdditiveClassifier, PrivateLinearSVC, PrivateLogisticRegression
 
 FEW = {"rounds": 5, "n_agents": 2, "graph": "complete"}
 ESTIMATORS = [
     PrivateLogisticRegression(),
     PrivateLinearSVC(),
-    PrivateLogisticRegression(n_agents=1),
+    PrivateAdditiveClassifier(),
+    PrivateLogisticRegression(n_agents=5),
     PrivateLogisticRegression(algorithm="ipp", **FEW),
     PrivateLogisticRegression(algorithm="non-private", n_agents=2, rounds=100, eta=0.01),
     PrivateLinearSVC(algorithm="non-private", n_agents=2, rounds=100, eta=0.01),
+    PrivateAdditiveClassifier(algorithm="non-private", n_agents=2, rounds=100, eta=0.01),
+    PrivateAdditiveClassifier(algorithm="non-private", knots=3),
 ]
 
 

@@ -10,6 +10,7 @@ def test_the_public_names_are_fixed():
     assert set(ppadmm.__all__) == {
         "PpadmmError",
         "PrivacyWarning",
+        "PrivateAdditiveClassifier",
         "PrivateLinearSVC",
         "PrivateLogisticRegression",
         "Result",

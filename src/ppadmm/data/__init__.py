@@ -9,6 +9,7 @@ from ppadmm.data.dataset import DataFile, Dataset
 from ppadmm.data.encode import normalise_rows
 from ppadmm.data.features import Categorical, Numeric
 from ppadmm.data.infer import infer_schema
+from ppadmm.data.interactions import Interaction
 from ppadmm.data.partition import (
     Assignment,
     Partition,
@@ -36,6 +37,7 @@ __all__ = [
     "Classes",
     "DataFile",
     "Dataset",
+    "Interaction",
     "Label",
     "Matrix",
     "Numeric",

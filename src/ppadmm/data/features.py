@@ -42,6 +42,17 @@ class Entries(NamedTuple):
     values: Vector
 
 
+@holds_records
+class Parsed(NamedTuple):
+    """Cells of a column: numbers on its scale or places of categories, and which are present.
+
+    Both are (n,). How many knots a column has makes no difference to them.
+    """
+
+    values: Any
+    present: Mask
+
+
 @dataclass(frozen=True)
 class Numeric:
     """A number with public bounds: clipped to [low, high], then mapped to [0, 1].
@@ -113,6 +124,11 @@ class Numeric:
         return places
 
     @property
+    def reads(self) -> tuple[str]:
+        """The name of the column whose cells it is made of."""
+        return (self.name,)
+
+    @property
     def is_flat(self) -> bool:
         """Whether low and high are one: there is nothing to bend."""
         return self.low == self.high
@@ -157,18 +173,26 @@ class Numeric:
         ends = [f"{end:.6g}" for end in (self.low, *self.places, self.high)]
         return (*(f"{self.name}[{a},{b})" for a, b in pairwise(ends)), absent)
 
-    def entries(self, table: Any, missing: tuple[str, ...]) -> Entries:
-        """Return the place and value of every cell."""
+    def parse(self, table: Any, missing: tuple[str, ...]) -> Parsed:
+        """Return every cell on the scale."""
         x, present = numbers(column(table, self.name), self.name, (*missing, *self.missing))
-        unit = self._unit(x)
+        return Parsed(self._unit(x), present)
+
+    def spread(self, cells: Parsed) -> Entries:
+        """Return the place and value of every cell."""
+        unit, present = cells
         if self.shape == "line":
             values = np.where(present, unit, 0.0)
-            return Entries(np.zeros((len(x), 1), dtype=np.int64), values[:, None])
+            return Entries(np.zeros((len(unit), 1), dtype=np.int64), values[:, None])
         if self.shape == "steps":
             places = np.searchsorted(self._grid, unit, side="right")
             steps = np.where(present, places, self.width - 1)
-            return Entries(steps[:, None], np.ones((len(x), 1)))
+            return Entries(steps[:, None], np.ones((len(unit), 1)))
         return self._curve(unit, present)
+
+    def entries(self, table: Any, missing: tuple[str, ...]) -> Entries:
+        """Return the place and value of every cell of a table."""
+        return self.spread(self.parse(table, missing))
 
     def _curve(self, unit: Vector, present: Mask) -> Entries:
         """Return the knot at or below a value, the next one, and the weights of both."""
@@ -235,6 +259,11 @@ class Categorical:
         return pairs
 
     @property
+    def reads(self) -> tuple[str]:
+        """The name of the column whose cells it is made of."""
+        return (self.name,)
+
+    @property
     def group(self) -> int:
         """Where the column stands in a row: after numbers and curves."""
         return 2
@@ -257,16 +286,23 @@ class Categorical:
         places = [*range(len(self.categories)), *(self.categories.index(name) for _, name in also)]
         return (*self.categories, *(word for word, _ in also)), np.array(places, dtype=np.int64)
 
-    def entries(self, table: Any, missing: tuple[str, ...]) -> Entries:
-        """Return the place of the category, and 1 (0 if missing)."""
+    def parse(self, table: Any, missing: tuple[str, ...]) -> Parsed:
+        """Return the place of every cell's category."""
         names, places = self._spellings
         marks = (*missing, *self.missing)
         cells = column(table, self.name)
         codes, present = category_codes(
             cells, self.name, names, marks, places.tolist(), len(names) if self.other else None
         )
-        found = np.append(places, len(self.categories))[codes]
-        return Entries(found[:, None], present.astype(np.float64)[:, None])
+        return Parsed(np.append(places, len(self.categories))[codes], present)
+
+    def spread(self, cells: Parsed) -> Entries:
+        """Return the place of the category, and 1 (0 if missing)."""
+        return Entries(cells.values[:, None], cells.present.astype(np.float64)[:, None])
+
+    def entries(self, table: Any, missing: tuple[str, ...]) -> Entries:
+        """Return the place and value of every cell of a table."""
+        return self.spread(self.parse(table, missing))
 
 
 Column: TypeAlias = Numeric | Categorical

@@ -9,7 +9,7 @@ import json
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -28,6 +28,7 @@ from ppadmm.data.features import (
     repeated,
     strings,
 )
+from ppadmm.data.interactions import Interaction, Product, products_of
 from ppadmm.data.shard import Matrix, Vector
 from ppadmm.data.tables import as_table
 from ppadmm.errors import DataError
@@ -135,6 +136,8 @@ class Schema:
     agents : tuple of Categorical
         Columns that are no features, but whose public values may name the agents: the hospital,
         state or year that a record belongs to.
+    interactions : tuple of Interaction
+        Pairs of columns whose products are features, too.
 
     Examples
     --------
@@ -149,9 +152,10 @@ class Schema:
     missing: tuple[str, ...] = MISSING
     confirmed: bool = True
     agents: tuple[Categorical, ...] = ()
+    interactions: tuple[Interaction, ...] = ()
 
     def __post_init__(self) -> None:
-        for key in ("columns", "agents"):
+        for key in ("columns", "agents", "interactions"):
             object.__setattr__(self, key, tuple(getattr(self, key)))
         object.__setattr__(self, "missing", strings("missing", self.missing, at_least=0))
         if not self.columns:
@@ -161,11 +165,20 @@ class Schema:
             raise DataError(f"Column {twice!r} is listed twice (the label counts); remove one.")
         if not isinstance(self.confirmed, bool):
             raise DataError(f"Expected confirmed to be true or false, got {self.confirmed!r}.")
+        parts = [part.name for part in self.layout] if self.products else []
+        if (twice := repeated(parts) or repeated(self.feature_names if parts else [])) is not None:
+            raise DataError(f"Two parts of a row would be called {twice!r}; rename a column.")
+
+    @cached_property
+    def products(self) -> tuple[Product, ...]:
+        """What the interactions are in a row."""
+        return products_of(self.interactions, {c.name: c for c in self.columns})
 
     @property
-    def layout(self) -> tuple[Column, ...]:
-        """Columns in the order of the features: lines, curves, then groups of 0 and 1."""
-        return tuple(sorted(self.columns, key=lambda c: c.group))
+    def layout(self) -> tuple[Column | Product, ...]:
+        """Columns and products as features come: lines, curves, then groups of 0 and 1."""
+        parts: tuple[Column | Product, ...] = (*self.columns, *self.products)
+        return tuple(sorted(parts, key=lambda part: part.group))
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -175,7 +188,7 @@ class Schema:
     @property
     def dimension(self) -> int:
         """Number of features d, the intercept included."""
-        return sum(c.width for c in self.columns) + 1
+        return sum(part.width for part in (*self.columns, *self.products)) + 1
 
     def public_values(self, name: str) -> tuple[str, ...] | None:
         """Return the public list of a column's values, or None where the schema has none."""
@@ -185,7 +198,8 @@ class Schema:
     @property
     def entries(self) -> int:
         """How many features of a row, besides the intercept, are not 0: two for a curve."""
-        return sum(2 if c.group == 1 else 1 for c in self.columns)
+        own = sum(2 if c.group == 1 else 1 for c in self.columns)
+        return own + sum(made.count for made in self.products)
 
     def is_sparse(self) -> bool:
         """Whether `auto` means CSR; from the schema alone, so that all organisations agree."""
@@ -233,9 +247,11 @@ class Schema:
             np.zeros((table.num_rows, 0), dtype=np.int64), np.zeros((table.num_rows, 0))
         )
         found = [[nothing], [nothing], [nothing]]
-        for c, start in zip(self.layout, starts, strict=False):
-            places, values = c.entries(table, self.missing)
-            found[c.group].append(Entries(places + start, values))
+        columns = {c.name: c for c in self.columns}
+        parse = cache(lambda name: columns[name].parse(table, self.missing))
+        for part, start in zip(self.layout, starts, strict=False):
+            places, values = part.spread(*map(parse, part.reads))
+            found[part.group].append(Entries(places + start, values))
         return [Entries(*map(np.hstack, zip(*parts, strict=True))) for parts in found]
 
     def encode_label(self, table: object) -> Vector:
@@ -254,8 +270,13 @@ class Schema:
             "missing": list(self.missing),
             "label": _plain(self.label),
             "columns": [_plain(c) for c in self.columns],
-            **({"agents": [_plain(c) for c in self.agents]} if self.agents else {}),
+            **{key: [_plain(part) for part in more] for key, more in self._further if more},
         }
+
+    @property
+    def _further(self) -> tuple[tuple[str, Sequence[Any]], ...]:
+        """What a file says where there is any."""
+        return ("agents", self.agents), ("interactions", self.interactions)
 
     def to_toml(self) -> str:
         """Return the text of a schema file, for a person to check and confirm."""
@@ -263,9 +284,9 @@ class Schema:
         head = {"format": FORMAT, "confirmed": self.confirmed, "missing": self.missing}
         lines = [f"{key} = {spelt(value)}" for key, value in head.items()]
         lines += toml_table("[label]", self.label)
-        for key in ("columns", "agents"):
-            for c in getattr(self, key):
-                lines += toml_table(f"[[{key}]]", c)
+        for key, parts in (("columns", self.columns), *self._further):
+            for part in parts:
+                lines += toml_table(f"[[{key}]]", part)
         return "\n".join(lines) + "\n"
 
     @classmethod
@@ -278,8 +299,10 @@ class Schema:
         columns = tuple(_column(entry) for entry in _tables(content, "columns"))
         made = partial(_made, Categorical, "an agents column")
         agents = tuple(made(entry) for entry in _tables(content, "agents"))
+        pair = partial(_made, Interaction, "an interaction")
+        pairs = tuple(pair(entry) for entry in _tables(content, "interactions"))
         missing, confirmed = content.get("missing", MISSING), content.get("confirmed", False)
-        return cls(columns, _target(content["label"]), missing, confirmed, agents)
+        return cls(columns, _target(content["label"]), missing, confirmed, agents, pairs)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> "Schema":
@@ -343,7 +366,7 @@ def _check_keys(what: str, entry: object, kind: Any, also: Collection[str] = ())
         )
 
 
-def _plain(part: Column | Target) -> dict[str, Any]:
+def _plain(part: Column | Target | Interaction) -> dict[str, Any]:
     """Return what a file says of a part; what is usual is left out."""
     kept = {f.name: getattr(part, f.name) for f in dataclasses.fields(part)}
     usual = {f.name: f.default for f in dataclasses.fields(part) if f.name in OPTIONAL}
@@ -363,6 +386,6 @@ def spelt(value: object) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def toml_table(header: str, part: Column | Target) -> list[str]:
-    """Return the lines of a column or a label in a schema file."""
+def toml_table(header: str, part: Column | Target | Interaction) -> list[str]:
+    """Return the lines of a column, a label or an interaction in a schema file."""
     return ["", header, *(f"{key} = {spelt(value)}" for key, value in _plain(part).items())]

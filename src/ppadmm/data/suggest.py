@@ -27,7 +27,7 @@ from ppadmm.data.columns import (
     texts,
     whole,
 )
-from ppadmm.data.features import Categorical, Column, Numeric
+from ppadmm.data.features import KNOTS, Categorical, Column, Numeric
 from ppadmm.data.infer import (
     FEWEST_NUMBERS,
     draft_label,
@@ -42,6 +42,8 @@ from ppadmm.data.tables import as_table, is_csv, read_table
 from ppadmm.errors import DataError, InputError
 
 MOST_CATEGORIES, MOST_CODES, FEWEST_RECORDS = 50, 10, 20
+RARE, MANY_RARE = 0.01, 5
+"""A category with a smaller share of the records is rare; so many of them are pointed out."""
 _MARKERS = ("NA", "N/A", "n/a", "na", "#N/A", "NaN", "nan", "NULL", "Null", "null")
 _MARKERS_OF_NUMBERS = ("None", "none", "-", "--", ".", "missing", "unknown")
 _CODES = (-1, -7, -8, -9, -99, -999, -9999, 99, 999, 9999, 99_999, 999_999)
@@ -64,12 +66,16 @@ _HEAD = """\
 # Numbers beyond their bounds are clipped; a category that is not listed is refused. A column that
 # is not listed is not used.
 """
-_AGENTS = """\
+_FURTHER = """\
 # To give every value of a column an agent of its own (--partition column:NAME), list its public
 # values; the column is then not a feature:
 # [[agents]]
 # name = "hospital"
 # categories = ["north", "south"]
+#
+# Where one column counts otherwise for some values of another, list the two:
+# [[interactions]]
+# columns = ["age", "sex"]
 """
 
 
@@ -125,7 +131,7 @@ def suggest_toml(
         why = "; ".join(f"{name!r}: {s.remarks[0]}" for name, s in suggestions.items())
         because = f" ({why})" if why else ""
         raise DataError(f"No column of {source!r} besides the label can be a feature{because}.")
-    return "\n".join([*lines, *_columns(suggestions), *_left_out(suggestions), "", _AGENTS])
+    return "\n".join([*lines, *_columns(suggestions), *_left_out(suggestions), "", _FURTHER])
 
 
 def _columns(suggestions: dict[str, _Suggestion]) -> list[str]:
@@ -154,33 +160,68 @@ def _suggest(table: Any, kinds: Any, name: str, missing: tuple[str, ...]) -> _Su
     if not (is_text(type_) or is_number(type_) or pa.types.is_null(type_)):
         return _Suggestion(None, (f"it holds {type_}; make it numbers or categories first",))
     text, present = texts(cells_of(table, name), missing)
-    values = pc.unique(text.filter(pa.array(present))).to_pylist()
-    if len(values) < 2:
-        why = "the same value in every record" if values else "it holds no values"
+    counted = pc.value_counts(text.filter(pa.array(present))).to_pylist()
+    counts = {pair["values"]: pair["counts"] for pair in counted}
+    if len(counts) < 2:
+        why = "the same value in every record" if counts else "it holds no values"
         return _Suggestion(None, (f"{why}, so it cannot tell records apart",))
-    everywhere = len(values) == present.sum() >= FEWEST_RECORDS
-    if is_text(type_) and not (len(values) > MOST_CODES and all(map(parses, values))):
-        return _suggest_categories(name, values, everywhere)
-    return _suggest_bounds(cells_of(kinds, name), name, missing, values)
+    if is_text(type_) and not (len(counts) > MOST_CODES and all(map(parses, counts))):
+        return _suggest_categories(name, counts)
+    return _suggest_bounds(cells_of(kinds, name), name, missing, list(counts))
 
 
-def _suggest_categories(name: str, values: list[str], everywhere: bool) -> _Suggestion:
+def _suggest_categories(name: str, counts: dict[str, int]) -> _Suggestion:
+    values = list(counts)
+    if (why := _no_categories(name, values, sum(counts.values()))) is not None:
+        return _Suggestion(None, (why,))
+    spellings = _spellings(values)
+    if len(spellings) > MOST_CATEGORIES:
+        why = (
+            f"more than {MOST_CATEGORIES} different texts; group them first, or list the common "
+            "ones and write other = true"
+        )
+        return _Suggestion(None, (why,))
+    synonyms = {kept: also for kept, also in spellings.items() if also}
+    records = {
+        kept: sum(counts[text] for text in (kept, *also)) for kept, also in spellings.items()
+    }
+    remarks = {
+        "Read off the records, not public until confirmed: put the whole public list here.": True,
+        "Texts that differ by capitals or blanks only are taken for one: check synonyms.": bool(
+            synonyms
+        ),
+        "Many are rare: list the common ones and write other = true for the rest.": _many_rare(
+            records
+        ),
+    }
+    applying = tuple(remark for remark, applies in remarks.items() if applies)
+    return _Suggestion(Categorical(name, tuple(spellings), synonyms), applying)
+
+
+def _spellings(values: list[str]) -> dict[str, tuple[str, ...]]:
+    """Return one text of those that differ by capitals or blanks only, and the others."""
+    alike: dict[str, list[str]] = {}
+    for value in sorted(values):
+        alike.setdefault("".join(value.casefold().split()), []).append(value)
+    return {same[-1]: tuple(same[:-1]) for same in sorted(alike.values(), key=lambda s: s[-1])}
+
+
+def _many_rare(records: dict[str, int]) -> bool:
+    few = RARE * sum(records.values())
+    return sum(count < few for count in records.values()) >= MANY_RARE
+
+
+def _no_categories(name: str, values: list[str], records: int) -> str | None:
+    """Say why texts are no categories; None if they may be."""
     commas = sum(map(has_decimal_comma, values))
     if commas >= FEWEST_NUMBERS and 2 * commas > len(values):
-        return _Suggestion(None, ("numbers with a decimal comma; write a point in its place",))
+        return "numbers with a decimal comma; write a point in its place"
     numeric = sum(map(parses, values))
     if numeric >= FEWEST_NUMBERS and numeric > len(values) - numeric:
-        why = "mostly numbers, but some cells are other texts; correct them or add them to missing"
-        return _Suggestion(None, (why,))
-    if everywhere:
-        return _Suggestion(None, ("another text in every record: an identifier or a free text",))
-    if is_called_identifier(name):
-        return _Suggestion(None, (_CALLED_SO,))
-    if len(values) > MOST_CATEGORIES:
-        why = f"more than {MOST_CATEGORIES} different texts; group them into a few categories first"
-        return _Suggestion(None, (why,))
-    remark = "Read off the records, not public until confirmed: put the whole public list here."
-    return _Suggestion(Categorical(name, tuple(sorted(values))), (remark,))
+        return "mostly numbers, but some cells are other texts; correct them or add them to missing"
+    if len(values) == records >= FEWEST_RECORDS:
+        return "another text in every record: an identifier or a free text"
+    return _CALLED_SO if is_called_identifier(name) else None
 
 
 def _suggest_bounds(
@@ -196,11 +237,14 @@ def _suggest_bounds(
     values, seen = values[values != apart], seen[seen != apart]
     few = all_whole and len(seen) <= MOST_CODES
     low, high = (float(seen[0]), float(seen[-1])) if few else round_out(seen[0], seen[-1])
+    form, why_so = _form(seen, few, gaps=apart is not None or not present.all())
+    marker = () if apart is None else (f"{apart:.0f}",)
     remarks = {
         "Read off the records, not public until confirmed.": few,
         "Rounded outwards from the records, not public until confirmed.": not few,
         _may_be_codes(texts_seen, seen): few and bool(set(seen) - {0.0, 1.0}),
-        _may_be_missing(apart): apart is not None,
+        why_so: bool(why_so),
+        _taken_for_missing(marker): bool(marker),
         "Another value in every record: if it is an identifier, remove the column.": all_whole
         and _once_each(seen, len(values)),
         'Most values are far below the highest: perhaps add scale = "log".': _has_long_tail(
@@ -208,7 +252,19 @@ def _suggest_bounds(
         ),
     }
     applying = tuple(remark for remark, applies in remarks.items() if applies)
-    return _Suggestion(Numeric(name, low, high), applying)
+    return _Suggestion(Numeric(name, low, high, missing=marker, **form), applying)
+
+
+def _form(seen: Vector, few: bool, gaps: bool) -> tuple[dict[str, Any], str]:
+    """Return shape and knots where the usual ones are too many, and why; by the bounds alone."""
+    if len(seen) == 2 and not gaps:
+        return {"shape": "line"}, "Two values: a line says all that there is to say."
+    if len(seen) == 2:
+        why = "Two values and missing ones: a curve, where missing has a place of its own."
+        return {"shape": "curve", "knots": 2}, why
+    if few and (knots := int(seen[-1] - seen[0]) + 1) < KNOTS:
+        return {"shape": "curve", "knots": knots}, "A knot for every whole number."
+    return {}, ""
 
 
 def _may_be_codes(texts_seen: list[str], seen: Vector) -> str:
@@ -221,9 +277,8 @@ def _may_be_codes(texts_seen: list[str], seen: Vector) -> str:
     return f"If these are codes, write in place of low and high: categories = {spelt(codes)}"
 
 
-def _may_be_missing(value: float | None) -> str:
-    code = f"{value or 0.0:.0f}"
-    return f'{code} stands apart: if it means missing, add "{code}" to missing above.'
+def _taken_for_missing(marker: tuple[str, ...]) -> str:
+    return f"{''.join(marker)} stands apart, so it is taken for missing in this column: check it."
 
 
 def round_out(low: float, high: float) -> tuple[float, float]:

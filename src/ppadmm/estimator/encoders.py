@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,10 +11,27 @@ from numpy.typing import NDArray
 
 from ppadmm.arrays import Array
 from ppadmm.data import Matrix, Numeric, Schema, Target, as_table, normalise_rows
+from ppadmm.data.columns import column as cells_of
+from ppadmm.data.columns import numbers
 from ppadmm.data.encode import signed_frame, signed_unit
+from ppadmm.data.features import Column
 from ppadmm.data.fingerprint import Fingerprint, matrix_fingerprint, table_fingerprint
 from ppadmm.data.schema import target_of
 from ppadmm.errors import DataError
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What is public about an array, besides its bounds: columns, classes, number of records."""
+
+    names: Sequence[str]
+    label: Target
+    confirmed: bool
+    records: int
+
+    def schema(self, columns: tuple[Numeric, ...], missing: tuple[str, ...] = ()) -> Schema:
+        """Return all of it as a schema."""
+        return Schema(columns, self.label, missing=missing, confirmed=self.confirmed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +60,19 @@ class Box:
         """Of the numbers before they are clipped, and of the labels."""
         return matrix_fingerprint(X, labels.tolist())
 
+    def cells(self, X: Any) -> Any:
+        """Return the numbers before they are clipped: what a process knows rows by."""
+        return X
+
     def columns(self, names: Sequence[str]) -> tuple[Numeric, ...]:
         """Return the bounds as columns of a schema."""
         bounds = zip(names, self.low.tolist(), self.high.tolist(), strict=True)
-        return tuple(Numeric(name, low, high, "signed") for name, low, high in bounds)
+        return tuple(Numeric(name, low, high, "signed", "line") for name, low, high in bounds)
+
+    def curves(self, names: Sequence[str], knots: Sequence[Any]) -> tuple[Numeric, ...]:
+        """Return the same as curves with knots."""
+        bounds = zip(names, self.low.tolist(), self.high.tolist(), knots, strict=True)
+        return tuple(Numeric(n, low, high, "linear", "curve", own) for n, low, high, own in bounds)
 
 
 @dataclass(frozen=True)
@@ -56,17 +83,25 @@ class BySchema:
 
     def encode(self, X: Any) -> Matrix:
         """See `ppadmm.data.Schema`."""
-        return self.schema.encode_features(self._table(X))
+        return self.schema.encode_coded(self._table(X))
 
     def linear(self, theta: Array) -> tuple[Array, Array]:
         """Per encoded feature, in the order of `schema.feature_names`."""
-        return theta[:, :-1].copy(), theta[:, -1].copy()
+        return per_feature(theta)
 
     def fingerprint(self, X: Any, labels: NDArray[Any]) -> Fingerprint:
         """Of the cells, of columns that are no features, too, and of the labels as one more."""
         table = self._table(X)
         label = as_table({self.schema.label.name: labels.tolist()})
         return table_fingerprint([table.append_column(label.schema.field(0), label.column(0))])
+
+    def cells(self, X: Any) -> Any:
+        """Return numbers before they are clipped, and categories as hashes of their names.
+
+        So that another bound or shape of a column makes no other rows of them.
+        """
+        table, missing = self._table(X), self.schema.missing
+        return np.column_stack([_cells(c, table, missing) for c in self.schema.columns])
 
     def _table(self, X: Any) -> Any:
         if hasattr(X, "columns") or isinstance(X, Mapping) or hasattr(X, "column_names"):
@@ -82,7 +117,52 @@ class BySchema:
         return as_table({name: array[:, j].tolist() for j, name in enumerate(names)})
 
 
-Encoder: TypeAlias = Box | BySchema
+@dataclass(frozen=True)
+class Curves:
+    """The numbers of an array as curves of a schema, column by column; NaN is missing."""
+
+    schema: Schema
+
+    def encode(self, X: Any) -> Matrix:
+        """Return two weights per column, as `ppadmm.data.coded` keeps them."""
+        names = [column.name for column in self.schema.columns]
+        return self.schema.encode_coded(as_table({n: X[:, j] for j, n in enumerate(names)}))
+
+    def linear(self, theta: Array) -> tuple[Array, Array]:
+        """Per knot, in the order of `schema.feature_names`."""
+        return per_feature(theta)
+
+    def fingerprint(self, X: Any, labels: NDArray[Any]) -> Fingerprint:
+        """As `Box` has it: a curve makes no other records of them."""
+        return matrix_fingerprint(self.cells(X), labels.tolist())
+
+    def cells(self, X: Any) -> Any:
+        """Return the numbers before they are clipped, with one NaN for all."""
+        return np.where(np.isnan(X), np.nan, X)
+
+
+def per_feature(theta: Array) -> tuple[Array, Array]:
+    """Return the coefficients and the intercept apart."""
+    return theta[:, :-1].copy(), theta[:, -1].copy()
+
+
+def _cells(column: Column, table: Any, missing: tuple[str, ...]) -> Array:
+    """Return a column's cells as eight bytes each, NaN where they are missing, (n,)."""
+    if isinstance(column, Numeric):
+        marks = (*missing, *column.missing)
+        values, present = numbers(cells_of(table, column.name), column.name, marks)
+    else:
+        known, there = column.entries(table, missing)
+        values, present = _hashes(column.features)[known[:, 0]], there[:, 0] > 0.0
+    return np.where(present, values, np.nan)
+
+
+def _hashes(names: Sequence[str]) -> Array:
+    digests = (blake2b(name.encode(), digest_size=8).digest() for name in names)
+    return np.frombuffer(b"".join(digests), dtype=np.float64)
+
+
+Encoder: TypeAlias = Box | BySchema | Curves
 """Maps records to rows; row i depends on record i and on public constants alone."""
 
 
@@ -105,7 +185,34 @@ def box(bounds: Any, names: Sequence[str]) -> Box:
 
 def observed_box(X: Any) -> Box:
     """Read the bounds off the records: nothing that is built on them is private."""
-    return Box(np.ravel(_dense(X.min(axis=0))), np.ravel(_dense(X.max(axis=0))))
+    if hasattr(X, "indptr"):
+        return Box(np.ravel(_dense(X.min(axis=0))), np.ravel(_dense(X.max(axis=0))))
+    # These pass over NaN, and give it where there is nothing else.
+    low, high = np.fmin.reduce(X), np.fmax.reduce(X)
+    return Box(np.nan_to_num(low), np.nan_to_num(high))
+
+
+def knots_of(given: Any, names: Sequence[str], usual: int) -> list[Any]:
+    """Read knots: a number, one per feature, or {name: knots}; `usual` where nothing is said."""
+    if given is None or isinstance(given, int):
+        return [usual if given is None else given] * len(names)
+    if isinstance(given, Mapping):
+        if strange := [name for name in given if name not in names]:
+            raise DataError(f"The knots name {strange[0]!r}, which is no feature; leave it out.")
+        found = [given.get(name) for name in names]
+    else:
+        found = list(given)
+    if len(found) != len(names):
+        raise DataError(
+            f"Expected knots for {len(names)} features, a number or a list for each, got "
+            f"{len(found)}; give one number for all, or a dict by feature."
+        )
+    return [usual if own is None else _plain(own) for own in found]
+
+
+def _plain(knots: Any) -> Any:
+    """Return NumPy's numbers and arrays as plain ones."""
+    return knots.tolist() if hasattr(knots, "tolist") else knots
 
 
 def _dense(X: Any) -> Any:

@@ -115,7 +115,9 @@ class Packed(HoldsRecords):
         codes = np.empty((len(X), len(joints)), np.uint16 if tables.entries <= 2**16 else np.uint32)
         for k, joint in enumerate(joints):
             codes[:, k] = joint.codes + starts[k]
-        numbers = np.column_stack([X.numeric, np.ones(len(X))])[:, places]
+        # The constant is the last feature of a row, but comes after the numbers here.
+        among = np.minimum(places, X.numeric.shape[1])
+        numbers = np.column_stack([X.numeric, np.ones(len(X))])[:, among]
         scale = (factors * X.scale)[:, None]
         knots, weights = X.knots[:, bent], X.weights[:, bent].reshape(len(X), -1)
         own = counts or [len(X)]

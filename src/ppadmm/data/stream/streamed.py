@@ -211,7 +211,7 @@ def batch_rows(schema: Schema, memory: int) -> int:
     A row takes about 4 floats per feature that is stored (X, twice divided, checked) and 16 per
     column (its cells as they are read, one batch ahead, as text, places and values).
     """
-    entries = len(schema.columns) + 1
+    entries = len(schema.columns) + sum(made.count for made in schema.products) + 1
     stored = 2 * entries if schema.is_sparse() else schema.dimension
     return int(np.clip(ENCODING * memory / (8 * (4 * stored + 16 * entries)), 16, BATCH_ROWS))
 
