@@ -18,10 +18,11 @@ from pathlib import Path
 os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
 
 import numpy as np
-from curves import feature_sets
 from glassbox import arrays_of, figures
 from peers import environment, peer
 from sklearn.linear_model import LogisticRegression
+
+from ppadmm.datasets import load
 
 VARIANTS = {
     "defaults (learning rate 0.01, 300 rounds)": {},
@@ -47,7 +48,7 @@ def scale(scores, y):
 
 def measure(python, data, epsilon, seed):
     """Return the figures of every variant on one split."""
-    arrays = arrays_of(data, "raw", seed)
+    arrays = arrays_of(data, "raw", epsilon, seed)
     fits = [{"epsilon": epsilon, "seed": seed} | more for more in VARIANTS.values()]
     said, scores = peer(python, "ebm", arrays, fits)
     found = [figures(own, arrays["test_y"]) | scale(own, arrays["test_y"]) for own in scores]
@@ -64,7 +65,7 @@ def main():
     parser.add_argument("--envs", type=Path, default=Path("~/.cache/ppadmm-peers").expanduser())
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    data, python = feature_sets(given.data)["lines"], environment(given.envs, "ebm")
+    data, python = load(given.data), environment(given.envs, "ebm")
     found = [measure(python, data, given.epsilon, seed) for seed in given.seeds]
     true = statistics.mean(row["true"] for rows in found for row in rows)
     print(

@@ -30,7 +30,7 @@ os.environ.setdefault("PPADMM_KERNEL", "numba")
 
 import numpy as np
 import sklearn
-from curves import feature_sets
+from curves import FEATURES, encoded
 from glassbox_page import show, write_page
 from peers import environment, peer
 from sklearn.linear_model import LogisticRegression
@@ -40,7 +40,7 @@ from ppadmm import RunSpec, __version__
 from ppadmm.data import Numeric
 from ppadmm.data.columns import column, numbers
 from ppadmm.data.partition import split
-from ppadmm.datasets.named import DATA_DIR_VARIABLE, SOURCES, data_folder
+from ppadmm.datasets.named import DATA_DIR_VARIABLE, SOURCES, data_folder, load
 from ppadmm.runs.metrics import evaluate
 from ppadmm.runs.run import prepare
 
@@ -92,12 +92,13 @@ def raw_columns(data):
     return np.column_stack(cells), json.dumps(known)
 
 
-def arrays_of(data, kind, seed):
+def arrays_of(data, kind, epsilon, seed):
     """Return training and test records of one split, as the peers read them."""
     train, test = split(data, seed)
-    X, known = raw_columns(data) if kind == "raw" else (dense(data.X), None)
+    raw = kind == "raw"
+    X, known = raw_columns(data) if raw else (dense(encoded(data, kind, epsilon).X), None)
     arrays = {"X": X[train], "y": data.y[train], "test_X": X[test], "test_y": data.y[test]}
-    return arrays | ({} if known is None else {"columns": known})
+    return arrays | ({"columns": known} if raw else {})
 
 
 class Results:
@@ -137,74 +138,75 @@ def reference(arrays):
 
 def warm_up(data):
     """Load the compiled kernel; not counted."""
-    for settings in OURS.values():
-        fit_ppadmm(prepare(RunSpec(seed=0, **settings), data))
+    for knots in FEATURES.values():
+        for settings in OURS.values():
+            fit_ppadmm(prepare(RunSpec(seed=0, knots=knots, **settings), data))
 
 
-def measure_ours(results, name, kind, data, seed, epsilons, beside):
+def measure_ours(results, data, kind, seed, epsilons, beside):
     """Train with simulated and with secure noise, each on a federation of its own."""
-    test_X, test_y = data.X[split(data, seed)[1]], data.y[split(data, seed)[1]]
     for tool, settings in OURS.items():
         for epsilon in epsilons:
-            spec = RunSpec(epsilon=epsilon, delta=DELTA, seed=seed, **settings)
+            spec = RunSpec(
+                epsilon=epsilon, delta=DELTA, seed=seed, knots=FEATURES[kind], **settings
+            )
             for noise, own in (("seeded", seed), ("secure", None)):
                 prepared = prepare(spec, data).changed(seed=own)
                 (cpu, _), theta = seconds(fit_ppadmm, prepared)
+                test_X, test_y = prepared.federation.test
                 found = figures(np.asarray(test_X @ theta), test_y)
-                key = (name, tool, kind, noise, epsilon)
-                more = {"rounds": prepared.settings.rounds, "dimension": data.d}
-                version = f"ppadmm {__version__}"
+                more = {"dimension": len(theta), "rounds": prepared.settings.rounds}
+                key, version = (data.name, tool, kind, noise, epsilon), f"ppadmm {__version__}"
                 results.add(key, version, seed=seed, seconds=cpu, reference=beside, **found, **more)
 
 
-def measure_theirs(results, name, kind, data, seed, epsilons, tool, python, beside):
-    """Run one peer's fits on one split."""
+def measure_theirs(results, data, kind, seed, epsilons, beside, tool, python):
+    """Run one peer's fits on one split; all at once where rows are the same at every ε."""
+    if kind == "curves" and len(epsilons) > 1:
+        for epsilon in epsilons:
+            measure_theirs(results, data, kind, seed, [epsilon], beside, tool, python)
+        return
     peer_name, settings = THEIRS[tool]
-    arrays = arrays_of(data, kind, seed)
+    arrays = arrays_of(data, kind, epsilons[0], seed)
     runs = [("seeded", epsilon, seed) for epsilon in epsilons]
     if peer_name in SECURE and TIMED in epsilons:
         runs.append(("secure", TIMED, None))
     fits = [{"epsilon": epsilon, "seed": own, **settings} for _, epsilon, own in runs]
     said, scores = peer(python, peer_name, arrays, fits)
     for (noise, epsilon, _), cpu, own in zip(runs, said["seconds"], scores, strict=True):
-        found = figures(own, arrays["test_y"])
-        key, dimension = (name, tool, kind, noise, epsilon), arrays["X"].shape[1]
-        results.add(
-            key, said["version"], seed=seed, seconds=cpu, reference=beside, **found,
-            dimension=dimension,
-        )  # fmt: skip
+        found = figures(own, arrays["test_y"]) | {"dimension": arrays["X"].shape[1]}
+        key = (data.name, tool, kind, noise, epsilon)
+        results.add(key, said["version"], seed=seed, seconds=cpu, reference=beside, **found)
 
 
-def measure_sklearn(results, name, kind, data, seed, beside):
-    """Fit without privacy on the same rows in one place."""
-    arrays = arrays_of(data, "encoded", seed)
+def measure_sklearn(results, data, kind, seed, beside):
+    """Fit without privacy on the rows of ε = 1, in one place."""
+    arrays = arrays_of(data, kind, TIMED, seed)
     (cpu, _), model = seconds(LogisticRegression(max_iter=1000).fit, arrays["X"], arrays["y"])
     found = figures(model.decision_function(arrays["test_X"]), arrays["test_y"])
-    key, version = (name, "scikit-learn", kind, "none", None), f"scikit-learn {sklearn.__version__}"
-    results.add(key, version, seed=seed, seconds=cpu, reference=beside, **found, dimension=data.d)
+    found |= {"dimension": arrays["X"].shape[1]}
+    key = (data.name, "scikit-learn", kind, "none", None)
+    version = f"scikit-learn {sklearn.__version__}"
+    results.add(key, version, seed=seed, seconds=cpu, reference=beside, **found)
 
 
 def measure(results, name, given):
     """Run all tools that are asked for on one data set, split by split."""
-    kinds = feature_sets(name, given.data_dir)
+    data = load(name, data_dir=given.data_dir)
     envs = {what: environment(given.envs, what) for what in given.only & {*NAMES[1:4]}}
     if "ppadmm" in given.only:
-        for data in kinds.values():
-            warm_up(data)
+        warm_up(data)
     for seed in given.seeds:
-        beside = reference(arrays_of(kinds["lines"], "encoded", seed))
-        for kind, data in kinds.items():
+        beside = reference(arrays_of(data, "lines", TIMED, seed))
+        for kind in FEATURES:
             if "sklearn" in given.only:
-                measure_sklearn(results, name, kind, data, seed, beside)
+                measure_sklearn(results, data, kind, seed, beside)
             if "ppadmm" in given.only:
-                measure_ours(results, name, kind, data, seed, given.epsilons, beside)
+                measure_ours(results, data, kind, seed, given.epsilons, beside)
         for tool, (peer_name, _) in THEIRS.items():
-            raw = peer_name == "ebm"
-            for kind in (("raw",) if raw else kinds) if peer_name in envs else ():
-                data, python = kinds["lines" if raw else kind], envs[peer_name]
-                measure_theirs(
-                    results, name, kind, data, seed, given.epsilons, tool, python, beside
-                )
+            for kind in (("raw",) if peer_name == "ebm" else FEATURES) if peer_name in envs else ():
+                python = envs[peer_name]
+                measure_theirs(results, data, kind, seed, given.epsilons, beside, tool, python)
         results.save()
         print(f"# {name}, seed {seed}: done", file=sys.stderr, flush=True)
 

@@ -110,9 +110,7 @@ def population(kind, draw, n):
     table["label"] = np.where(high, "1", "0")
     schema = Schema(tuple(columns), Label("label", ("1",), ("0",)))
     arrow = pa.table(table)
-    return Dataset(
-        kind, schema.encode_coded(arrow), schema.encode_label(arrow), schema, n, arrow
-    )
+    return Dataset(kind, schema.encode_coded(arrow), schema.encode_label(arrow), schema, n, arrow)
 
 
 def bent(data, knots):
@@ -147,7 +145,9 @@ def main():
                 lines = population(kind, draw, n)
                 kinds = {0: lines} | {k: bent(lines, k) for k in KNOTS}
                 for knots, data in kinds.items():
-                    for epsilon, figures in zip(epsilons, errors(data, epsilons, draw), strict=True):
+                    for epsilon, figures in zip(
+                        epsilons, errors(data, epsilons, draw), strict=True
+                    ):
                         rows.append([n, kind, draw, knots, data.d, epsilon, *figures])
                 print(n, kind, draw, flush=True)
     RESULTS.write_text(json.dumps(rows) + "\n")

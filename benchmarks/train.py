@@ -3,14 +3,14 @@
     python benchmarks/train.py [--data-dir DIR] [--repeats 5] [--megabytes 400] [--out FILE]
     python benchmarks/train.py --curves [--repeats 15]      # writes results/train-curves.json
 
-PP-ADMM: 5 agents, 30 rounds, ε = 1, δ = 1e-4, β = 1e-8, η = 0.002, seeded noise;
+PP-ADMM: lines, 5 agents, 30 rounds, ε = 1, δ = 1e-4, β = 1e-8, η = 0.002, seeded noise;
 calibration included. Against it scikit-learn's LogisticRegression (L-BFGS, C = 100) on the same
 records pooled in one place. Loading and evaluation are left out of both, both use one BLAS
 thread, and the repeats alternate; the table shows medians of `time.process_time`, and the ratio of
 wall-clock medians beside it. The compiled kernel is used unless PPADMM_KERNEL says otherwise. The
 first fit, which loads (or compiles) it and packs the records, is not counted; its cost is "first".
 
-With --curves numbers are curves (benchmarks/curves.py), the settings are the defaults at ε = 1 and
+With --curves numbers are curves, as they are by default, all settings are the defaults at ε = 1 and
 δ = 1e-4, and scikit-learn's fit has its own defaults (C = 1, run until it converges) on the same
 dense rows. Secure and seeded noise and scikit-learn alternate. Here every training starts from
 records that are not laid out yet; "again" is a second one on the same records.
@@ -33,14 +33,13 @@ os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", MKL_NUM_THREADS
 os.environ.setdefault("PPADMM_KERNEL", "numba")
 
 import numpy as np
-from curves import feature_sets
 from sklearn.linear_model import LogisticRegression
 
 from ppadmm.accounting import accountant
 from ppadmm.accounting.calibration import calibrate
 from ppadmm.data import Shard
 from ppadmm.data.coded import Coded
-from ppadmm.datasets.named import DATA_DIR_VARIABLE
+from ppadmm.datasets.named import DATA_DIR_VARIABLE, load
 from ppadmm.problem import Logistic, risk_of
 from ppadmm.runs.metrics import evaluate
 from ppadmm.runs.run import execute, prepare
@@ -53,6 +52,7 @@ SETTINGS = {
     "epsilon": 1.0,
     "delta": 1e-4,
     "eta": 0.002,
+    "knots": 0,
     "seed": 0,
 }
 PACKAGES = ("ppadmm", "numpy", "scipy", "scikit-learn")
@@ -121,8 +121,7 @@ def measure(data, data_dir, repeats):
 
 def measure_curves(name, data_dir, repeats):
     """Time trainings with curves, secure and seeded, against one default fit of scikit-learn."""
-    data = feature_sets(name, data_dir)["curves"]
-    spec = RunSpec(epsilon=1.0, delta=1e-4, seed=0)
+    data, spec = load(name, data_dir=data_dir), RunSpec(epsilon=1.0, delta=1e-4, seed=0)
     federation = prepare(spec, data).federation
     pooled, (test_X, test_y) = federation.pooled(), federation.test
     X, y = dense(pooled.X), pooled.y

@@ -37,7 +37,7 @@ EXTRAS = {
     "mlflow": ("mlflow-skinny", "tracking runs with MLflow"),
     "peer": ("eclipse-zenoh", "links between sites over a network"),
     "ray": ("ray", "sweeps and agents on a Ray cluster of your own"),
-    "sklearn": ("scikit-learn", "the classifiers for scikit-learn, such as PrivateAdditiveClassifier"),
+    "sklearn": ("scikit-learn", "PrivateAdditiveClassifier and other classifiers"),
 }
 """What each extra installs, and what it is for."""
 

@@ -195,6 +195,7 @@ class TestFiles:
             "model.json",
             "statement.json",
             "statement.txt",
+            "curves.csv",
             "releases.npz",
             "report.html",
         }

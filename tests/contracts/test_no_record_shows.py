@@ -68,7 +68,10 @@ PLAIN = {
         auditing.statistics.Claim auditing.statistics.Finding runs.folder.Missing
         runs.saved.SavedRun runs.report.figures.AgentRow runs.report.figures.Coefficient
         runs.report.figures.Entry runs.report.figures.Figures runs.report.network.Node
-        runs.report.svg.Axis runs.report.svg.Mark runs.report.svg.Series""",
+        runs.report.svg.Axis runs.report.svg.Mark runs.report.svg.Series
+        runs.bands.NoisyWalk runs.curves.DrawsCurves runs.curves.FittedCurve
+        runs.curves.FittedCurves runs.report.curve_plots.CurvePlot
+        runs.report.curve_plots.PlotPoint""",
     "made-up records, which anybody can make again": """
         planning.synthetic_records.SyntheticRecords auditing.attacks.ScoredRun
         auditing.audit.AgentGame auditing.audit.Game auditing.audit.GameScores

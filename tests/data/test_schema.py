@@ -13,8 +13,8 @@ from ppadmm.errors import DataError
 SCHEMA = Schema(
     (
         Categorical("colour", ("red", "green", "blue")),
-        Numeric("age", 0, 100),
-        Numeric("gain", 0, 1000, "log"),
+        Numeric("age", 0, 100, shape="line"),
+        Numeric("gain", 0, 1000, "log", "line"),
     ),
     Label("class", ("yes",), ("no", "never")),
 )
@@ -67,7 +67,7 @@ def test_values():
     ],
 )
 def test_signed_keeps_zero_and_stays_within_one(low, high, x, z):
-    schema = Schema((Numeric("x", low, high, "signed"),), SCHEMA.label)
+    schema = Schema((Numeric("x", low, high, "signed", "line"),), SCHEMA.label)
     rows = schema.encode_features({"x": [float(v) for v in x]})
     coded = schema.encode_coded({"x": [float(v) for v in x]}).toarray()
     np.testing.assert_allclose(rows[:, 0] / rows[:, 1], z)
@@ -109,7 +109,7 @@ def test_numbers_are_clipped_to_the_public_bounds(age, same):
 
 @pytest.mark.parametrize("scale", ["linear", "log", "signed"])
 def test_a_constant_column_is_zero(scale):
-    schema = Schema((Numeric("age", 7, 7, scale),), SCHEMA.label)
+    schema = Schema((Numeric("age", 7, 7, scale, "line"),), SCHEMA.label)
     X, _ = schema.encode({"age": [7, 8], "class": ["yes", "no"]})
     assert np.array_equal(features(X[0]), [0])
 

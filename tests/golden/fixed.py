@@ -41,6 +41,7 @@ TERMS = {
     "nonce": "2026-11-18T00:00:00+00:00",
     "regularisation": 0.05,
     "weights": "equal",
+    "knots": 0,
     "format": 3,
 }
 """An agreement that leaves the rest to defaults."""

@@ -26,8 +26,12 @@ from tests.golden import table
 
 HERE = Path(__file__).parent
 ONE = Charge((Gaussian(0.05), Approximate(1e-20)))
+USUAL = {
+    "agents": 3, "graph": "ring", "rounds": 3, "epsilon": 2.0, "weights": "equal", "knots": 0,
+}  # fmt: skip
 SPECS = {
     "private": {},
+    "curves": {"knots": None},
     "seeded": {"seed": 1, "epsilons": (0.5, 1.0, 2.0)},
     "ipp": {"algorithm": "ipp", "seed": 1},
     "paper": {"calibration": "paper"},
@@ -92,8 +96,7 @@ def _filled(path):
 
 def statement(name, folder):
     """The statement.json of a small run."""
-    usual = {"agents": 3, "graph": "ring", "rounds": 3, "epsilon": 2.0, "weights": "equal"}
-    spec = RunSpec(**{**usual, **SPECS[name]})
+    spec = RunSpec(**{**USUAL, **SPECS[name]})
     place = write_run(train(spec), folder / "run")
     found = json.loads((place / "statement.json").read_text("utf-8"))
     return {each: found[each] for each in found if each not in MOVING}
@@ -101,8 +104,7 @@ def statement(name, folder):
 
 def model(algorithm):
     """What a seeded run of an algorithm ends with."""
-    usual = {"agents": 3, "graph": "ring", "rounds": 3, "epsilon": 2.0, "weights": "equal"}
-    return train(RunSpec(algorithm=algorithm, seed=5, **usual)).model.tolist()
+    return train(RunSpec(algorithm=algorithm, seed=5, **USUAL)).model.tolist()
 
 
 def main():

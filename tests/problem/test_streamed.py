@@ -20,7 +20,7 @@ LOSSES = [Logistic(), HuberHinge(), Multinomial(3), OneVsRest(Logistic(), 3)]
 def streamed(shard, block, kept=0):
     """Put a shard's records into blocks of so many bytes, `kept` bytes of them in memory."""
     target = Label("y", ("1",), ("0",)) if shard.classes == 2 else Classes("y", ("0", "1", "2"))
-    schema = Schema(tuple(Numeric(f"x{i}", 0, 1) for i in range(D - 1)), target)
+    schema = Schema(tuple(Numeric(f"x{i}", 0, 1, shape="line") for i in range(D - 1)), target)
     writer = Writer(schema, 1, 10**6)
     writer._block = block
     writer.store._room = kept

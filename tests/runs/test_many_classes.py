@@ -24,7 +24,7 @@ from tests.small_problems import make_settings, run_small
 @pytest.fixture(scope="module")
 def digits():
     X, y = load_digits(return_X_y=True)
-    columns = tuple(Numeric(f"p{k}", 0, 16) for k in range(64))
+    columns = tuple(Numeric(f"p{k}", 0, 16, shape="line") for k in range(64))
     schema = Schema(columns, Classes("digit", tuple("0123456789")))
     table = {c.name: X[:, k] for k, c in enumerate(columns)} | {"digit": [str(v) for v in y]}
     return Dataset("digits", *schema.encode(table), schema, 1437)
@@ -94,7 +94,7 @@ def test_noise_costs_accuracy_and_ten_classes_are_learnt(digits):
 
 
 def test_labels_are_read_by_the_schema_and_strays_are_named():
-    schema = Schema((Numeric("x", 0, 1),), Classes("y", ("low", "mid", "high")))
+    schema = Schema((Numeric("x", 0, 1, shape="line"),), Classes("y", ("low", "mid", "high")))
     assert Schema.from_dict(schema.to_dict()) == schema
     assert schema.classes == 3
     np.testing.assert_array_equal(

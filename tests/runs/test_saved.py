@@ -26,6 +26,7 @@ FILES = {
     "model.json",
     "statement.json",
     "statement.txt",
+    "curves.csv",
     "releases.npz",
     "report.html",
 }

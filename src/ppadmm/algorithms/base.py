@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,7 +139,8 @@ class Recipe:
     it reads its records in one round of so many. `alone` names what a single agent, who has nobody
     to exchange with, runs in its place; None if that makes no sense. `not_private_because` is empty
     for an algorithm whose runs may be called private. `noise_source` names where its unseeded noise
-    comes from.
+    comes from. `descends` says how the mean over agents moves, where bands about curves were
+    measured to hold: `implicit` by proximal steps, `explicit` by gradient steps.
     """
 
     name: str
@@ -157,3 +158,4 @@ class Recipe:
     solves: bool = True
     not_private_because: str = ""
     noise_source: str = "OpenDP, secure"
+    descends: Literal["implicit", "explicit"] | None = None

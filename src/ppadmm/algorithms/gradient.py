@@ -169,5 +169,6 @@ RECIPE = Recipe(
     defaults=_plan,
     always_charged=True,
     alone="centralised",
+    descends="explicit",
     solves=False,
 )

@@ -19,6 +19,7 @@ from ppadmm.algorithms.settings import (
     Speaking,
 )
 from ppadmm.algorithms.weights import WEIGHTS, site_weights
+from ppadmm.data.features import MOST_KNOTS
 from ppadmm.errors import InputError
 from ppadmm.problem.graphs import Graph
 from ppadmm.problem.losses import LOSSES, Loss
@@ -30,7 +31,8 @@ class MethodSpec:
     """The method of a run. What is `None`, and a regularisation of 0, is chosen by rule (`choose`).
 
     Run specifications, cells of sweeps, plans and agreements are such values with entries of their
-    own: an option of the method is declared here and nowhere else.
+    own: an option of the method is declared here and nowhere else. `knots` are those of curves that
+    name none in the schema, 0 for straight lines (`ppadmm.data.knots` has the rule).
     """
 
     algorithm: str = "pp"
@@ -44,6 +46,7 @@ class MethodSpec:
     calibration: str = "proven"
     adjacency: str = "replace-one"
     weights: str | None = None
+    knots: int | None = None
     speaking: Speaking = HALF_THE_ROUNDS
 
     def __post_init__(self) -> None:
@@ -53,6 +56,7 @@ class MethodSpec:
         checks.one_of("calibration", self.calibration, CALIBRATIONS)
         checks.one_of("adjacency", self.adjacency, ADJACENCIES)
         self._check_weights()
+        self._check_knots()
         self._coerce("delta", checks.probability)
         self._coerce("beta", checks.probability)
         self._coerce("eta", checks.positive)
@@ -68,6 +72,10 @@ class MethodSpec:
                 "In the paper's calibration all sites count alike; leave weights out or give "
                 f"'equal', got {self.weights!r}."
             )
+
+    def _check_knots(self) -> None:
+        if self.knots is not None and checks.count("knots", self.knots, 0, MOST_KNOTS) == 1:
+            raise InputError("Expected 2 knots or more, or 0 for straight lines, got 1.")
 
     def _coerce(self, name: str, check: Any) -> None:
         """Check a number that may be open, and keep it as one spelling: 1 is 1.0."""

@@ -201,4 +201,5 @@ RECIPE = Recipe(
     defaults=gaussian_plan,
     always_charged=True,
     alone="centralised",
+    descends="implicit",
 )

@@ -183,3 +183,10 @@ def show(value: str | list[str] | dict[str, Any]) -> None:
     if isinstance(value, dict):
         value = json.dumps(value, allow_nan=False)
     typer.echo(value if isinstance(value, str) else "\n".join(value))
+
+
+def knots_or_lines(knots: int | None, linear: bool) -> int | None:
+    """Return the knots of a method: none are straight lines, None leaves them to the rule."""
+    if linear and knots:
+        raise InputError(f"Straight lines have no knots; leave out --linear or --knots {knots}.")
+    return 0 if linear else knots

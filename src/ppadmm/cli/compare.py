@@ -5,7 +5,16 @@ from typing import Annotated
 
 from ppadmm.cli import names, options
 from ppadmm.cli.app import app
-from ppadmm.cli.common import agents_or_sites, counts, interruptible, named, numbers, progress, show
+from ppadmm.cli.common import (
+    agents_or_sites,
+    counts,
+    interruptible,
+    knots_or_lines,
+    named,
+    numbers,
+    progress,
+    show,
+)
 
 
 @app.command(cls=names.NamingCommand)
@@ -32,6 +41,8 @@ def compare(
     eta: options.Eta = None,
     beta: options.Beta = None,
     weights: options.Weights = None,
+    knots: options.Knots = None,
+    linear: options.Linear = False,
     jobs: options.Jobs = None,
     engine: options.SweepEngine = "pool",
     ray_address: options.RayAddress = None,
@@ -58,7 +69,8 @@ def compare(
             delta=delta, seeds=seeds, splits=splits, agents=agents, partition=partition,
             graph=graph, loss=loss, label=label, schema=schema, data_dir=data_dir,
             calibration=calibration, rounds=rounds, eta=eta, beta=beta, multiclass=multiclass,
-            weights=weights, records=None if records is None else counts("records", records),
+            weights=weights, knots=knots_or_lines(knots, linear),
+            records=None if records is None else counts("records", records),
         )  # fmt: skip
         with progress(as_json, "cells") as report:
             rows = run(grid, report, out, jobs or 1, runner)

@@ -121,6 +121,13 @@ Weights = Annotated[
         "records, equal, noise",
     ),
 ]
+Knots = Annotated[
+    int | None,
+    _open("--knots", "K", "Knots of curves that name none in the schema", "from public sizes"),
+]
+Linear = Annotated[
+    bool, flag("--linear", "Straight lines in place of curves that name no knots in the schema.")
+]
 _regularisation = partial(_open, "--regularisation", "λ", "Weight of ½‖θ‖²")
 rounds = partial(_open, "--rounds", "T", "Rounds")
 eta = partial(_open, "--eta", "η", "Penalty of ADMM")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ppadmm.cli import names, options
-from ppadmm.cli.common import interruptible, show
+from ppadmm.cli.common import interruptible, knots_or_lines, show
 from ppadmm.cli.passphrases import PassphraseFile, opened
 from ppadmm.cli.peer import PeerPath, group, quoted
 from ppadmm.cli.peer_forecast import ShowForecast, forecast_lines
@@ -35,7 +35,7 @@ def card(
     found = make_card(peer, epsilon)
     place = out or Path(f"{peer.name}.card.json")
     found.save(place)
-    n, schema = found.party.records, found.schema[:12]
+    n, schema = found.party.records, found.public_schema.digest()[:12]
     lines = [
         f"{place}: {n:,} records, ε ≤ {epsilon:g}, schema {schema}….",
         "Mail it to whoever drafts the agreement (ppadmm peer agree).",
@@ -56,6 +56,8 @@ def agree(
     eta: options.Eta = None,
     regularisation: options.Regularisation = 0.0,
     weights: options.Weights = None,
+    knots: options.Knots = None,
+    linear: options.Linear = False,
     patience: Annotated[
         float, options.value("S", "Seconds to wait for a silent neighbour in the run.")
     ] = 600.0,
@@ -77,7 +79,7 @@ def agree(
 
     method = MethodSpec(
         algorithm=algorithm, loss=loss, multiclass=multiclass, delta=delta, rounds=rounds, eta=eta,
-        regularisation=regularisation, weights=weights,
+        regularisation=regularisation, weights=weights, knots=knots_or_lines(knots, linear),
     )  # fmt: skip
     offered = [Card.load(path) for path in cards]
     terms = draft_agreement(offered, graph, method, patience=patience, pace=pace)
@@ -87,9 +89,9 @@ def agree(
         return
     show(agreement_text(terms))
     if forecast:
-        first = offered[0]
+        schema = offered[0].public_schema.with_knots(terms.knots or 0)
         kept = f"{out} was written"
-        show(["", *forecast_lines(terms, first.features, first.classes, kept)])
+        show(["", *forecast_lines(terms, schema.dimension, schema.classes, kept)])
     lines = [
         f"\n{out}: written. Send it to every site, to put beside its peer.toml, read and sign:",
         "ppadmm peer sign PEER.toml",

@@ -7,7 +7,15 @@ import typer
 
 from ppadmm.cli import names, options
 from ppadmm.cli.app import app
-from ppadmm.cli.common import agents_or_sites, counts, interruptible, numbers, progress, show
+from ppadmm.cli.common import (
+    agents_or_sites,
+    counts,
+    interruptible,
+    knots_or_lines,
+    numbers,
+    progress,
+    show,
+)
 
 
 @app.command(cls=names.NamingCommand)
@@ -71,6 +79,8 @@ def plan(
     eta: options.Eta = None,
     beta: options.Beta = None,
     weights: options.Weights = None,
+    knots: options.Knots = None,
+    linear: options.Linear = False,
     seeds: Annotated[int, options.value("K", "Simulated runs, dealt over the populations.")] = 12,
     seed: Annotated[int, options.value("S", "Another seed, another simulation.")] = 0,
     changes: Annotated[
@@ -111,6 +121,7 @@ def plan(
         public=None if public is None else str(public), schema=schema, label=label,
         data_dir=data_dir, adjacency=adjacency, rounds=rounds, eta=eta, beta=beta, seeds=seeds,
         seed=seed, changes=changes, weights=weights, partition=partition, joining=joining,
+        knots=knots_or_lines(knots, linear),
         epsilons_per_agent=None if epsilons_per_agent is None
         else numbers("epsilons per agent", epsilons_per_agent),
     )  # fmt: skip

@@ -15,6 +15,7 @@ from ppadmm.cli.common import (
     interruptible,
     is_saved,
     kept_by,
+    knots_or_lines,
     named,
     numbers,
     progress,
@@ -62,6 +63,8 @@ def train(
     calibration: options.OpenCalibration = None,
     adjacency: options.OpenAdjacency = None,
     weights: options.Weights = None,
+    knots: options.Knots = None,
+    linear: options.Linear = False,
     solver: Annotated[
         str | None,
         typer.Option(
@@ -109,7 +112,7 @@ def train(
         Path | None,
         options.out(
             "DIR",
-            "New folder for report.html, result.json, model.json, statement.txt and "
+            "New folder for report.html, result.json, model.json, statement.txt, curves.csv and "
             "releases.npz [runs/<date>-<time>-<algorithm>-<data>; with --json none].",
         ),
     ] = None,
@@ -152,7 +155,7 @@ def train(
         "loss": loss, "epsilon": epsilon, "delta": delta, "rounds": rounds, "eta": eta,
         "regularisation": regularisation, "beta": beta, "calibration": calibration,
         "adjacency": adjacency, "solver": solver, "seed": seed,
-        "multiclass": multiclass, "weights": weights,
+        "multiclass": multiclass, "weights": weights, "knots": knots_or_lines(knots, linear),
     }  # fmt: skip
     tested = {"releases": releases, "statistic": statistic, "test": test, "share": test_share,
               "level": level}  # fmt: skip

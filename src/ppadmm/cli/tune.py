@@ -13,6 +13,7 @@ from ppadmm.cli.common import (
     interruptible,
     is_saved,
     kept_by,
+    knots_or_lines,
     named,
     numbers,
     progress,
@@ -57,6 +58,8 @@ def tune(
         ),
     ] = None,
     no_save: options.NoSave = False,
+    knots: options.Knots = None,
+    linear: options.Linear = False,
     ledger: options.LedgerFile = None,
     dataset: options.LedgerName = None,
     resume: options.Resume = False,
@@ -85,7 +88,7 @@ def tune(
         spec = RunSpec.of(
             data=named(data), algorithm=algorithm, epsilon=epsilon, delta=delta, label=label,
             schema=schema, data_dir=data_dir, agents=agents, partition=partition, graph=graph,
-            rounds=rounds, seed=seed,
+            rounds=rounds, seed=seed, knots=knots_or_lines(knots, linear),
         )  # fmt: skip
         save = is_saved(out, no_save, as_json)
         if save:

@@ -1,11 +1,11 @@
 """Encoded records with the schema that encoded them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ppadmm import checks
 from ppadmm.data.schema import Schema
-from ppadmm.data.shard import Matrix, Vector
+from ppadmm.data.shard import Matrix, Vector, stack_rows
 from ppadmm.data.tables import FileIdentity
 from ppadmm.errors import DataError
 from ppadmm.records import HoldsRecords
@@ -64,6 +64,13 @@ class Dataset(HoldsRecords):
     def tables(self) -> tuple[Any, ...]:
         """The records before encoding, in their order; none if they came encoded."""
         return tuple(f.table for f in self.files) if self.table is None else (self.table,)
+
+    def with_schema(self, schema: Schema) -> "Dataset":
+        """Return the records as another schema encodes them; as they are if they came encoded."""
+        if schema == self.schema or not self.tables:
+            return self
+        X = stack_rows([schema.encode_coded(table) for table in self.tables])
+        return replace(self, X=X, schema=schema)
 
     @property
     def n(self) -> int:

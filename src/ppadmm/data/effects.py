@@ -14,7 +14,7 @@ alone. All of that is linear in θ: `column_effects(schema, np.eye(d))` has the 
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, cast
 
@@ -256,3 +256,19 @@ def _square_range(column: Column) -> tuple[float, float]:
     if column.shape == "line":
         return 0.0, float(np.square(_ends(column)).max())
     return (0.5 if column.shape == "curve" and column.width > 2 else 1.0), 1.0
+
+
+def effect_sizes(schema: Schema) -> tuple[ColumnEffect, ...]:
+    """Return, in place of every effect, the norm of the contrast q that it is: the effect is qᵀθ.
+
+    Noise of variance v in every coordinate of θ has the variance v·‖q‖² in an effect.
+    """
+    length, found = reference_length(schema), []
+    for part, effect in zip(_parts(schema), _flat(schema), strict=True):
+        norms = np.linalg.norm(part.rows - part.mean, axis=1) / length
+        found.append(replace(effect, values=norms[:-1], missing=norms[-1]))
+    return tuple(found)
+
+
+def _flat(schema: Schema) -> tuple[ColumnEffect, ...]:
+    return column_effects(schema, np.zeros(schema.dimension))

@@ -8,7 +8,7 @@ the weights 1 − t and t, t = (u − gₖ)/(gₖ₊₁ − gₖ), and nothing a
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -25,7 +25,7 @@ from ppadmm.records import holds_records
 SCALES = ("linear", "log", "signed")
 SHAPES = ("line", "curve", "steps")
 KNOTS = 6
-"""Knots of a curve, or steps, where a column names none."""
+"""Steps, or knots of a curve that no run has chosen yet, where a column names none."""
 MOST_KNOTS = 1000
 ABSENT = "missing"
 """What the place of a missing value is called."""
@@ -63,16 +63,21 @@ class Numeric:
     As a `line` that number is one feature, and missing is 0. As a `curve` it is the weights of two
     neighbouring `knots`, as `steps` one of so many intervals; there a missing value has a place of
     its own. `knots` is how many there are, at equal distances on the scale, or the knots themselves
-    in the units of the column (for steps: where one ends and the next begins).
+    in the units of the column (for steps: where one ends and the next begins). A curve that says
+    nothing of them gets as many as a run chooses (`with_knots`).
+
+    `whole` says that the column holds whole numbers: a curve then has a knot for every second of
+    them at the most, and what would have fewer than three is a line.
     """
 
     name: str
     low: float
     high: float
     scale: Literal["linear", "log", "signed"] = "linear"
-    shape: Literal["line", "curve", "steps"] = "line"
+    shape: Literal["line", "curve", "steps"] = "curve"
     knots: int | tuple[float, ...] | None = None
     missing: tuple[str, ...] = ()
+    whole: bool = False
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -95,6 +100,26 @@ class Numeric:
                 )
         object.__setattr__(self, "knots", self._checked_knots())
         object.__setattr__(self, "missing", _own_markers(self.name, self.missing))
+        _require_truth(self.name, "whole", self.whole)
+        if self.is_open and self._most_knots < 3:
+            object.__setattr__(self, "shape", "line")
+
+    @property
+    def _most_knots(self) -> int:
+        return 1 + int(self.high - self.low) // 2 if self.whole else MOST_KNOTS
+
+    def with_knots(self, count: int) -> "Numeric":
+        """Return the column with `count` knots if it is a curve that names none; a line for 0."""
+        if not self.is_open:
+            return self
+        if self.is_flat or count < 2:
+            return replace(self, shape="line")
+        return replace(self, knots=min(count, self._most_knots))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is a curve whose knots nobody has named."""
+        return self.shape == "curve" and self.knots is None
 
     def _checked_knots(self) -> int | tuple[float, ...] | None:
         """Refuse knots that are no public list of places, or that a line has no use for."""
@@ -148,7 +173,7 @@ class Numeric:
         """The knots, or the inner ends of the steps, in the units of the column."""
         if isinstance(self.knots, tuple):
             return self.knots
-        count = self.knots or KNOTS
+        count = self.knots or min(KNOTS, self._most_knots)
         if self.is_flat:
             return (self.low,) if self.shape == "curve" else ()
         inner = np.linspace(self.low, self.high, count + self._more)
@@ -235,10 +260,7 @@ class Categorical:
         object.__setattr__(self, "categories", categories)
         object.__setattr__(self, "synonyms", self._checked_synonyms())
         object.__setattr__(self, "missing", _own_markers(self.name, self.missing))
-        if not isinstance(self.other, bool):
-            raise DataError(
-                f"Column {self.name!r}: expected other to be true or false, got {self.other!r}."
-            )
+        _require_truth(self.name, "other", self.other)
         if self.other and "other" in categories:
             raise DataError(
                 f"Column {self.name!r}: 'other' is a category, so other = true has no name; rename "
@@ -306,6 +328,11 @@ class Categorical:
 
 
 Column: TypeAlias = Numeric | Categorical
+
+
+def _require_truth(name: str, what: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise DataError(f"Column {name!r}: expected {what} to be true or false, got {value!r}.")
 
 
 def _own_markers(name: str, values: object) -> tuple[str, ...]:

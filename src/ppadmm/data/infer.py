@@ -115,7 +115,8 @@ def _draft_column(cells: Any, name: str, missing: tuple[str, ...]) -> Column:
         raise not_a_cell(name, cells.type)
     values, present = numbers(cells, name, missing)
     seen = values[present] if present.any() else np.zeros(1)
-    return Numeric(name, float(seen.min()), float(seen.max()))
+    whole_numbers = bool((seen == np.round(seen)).all())
+    return Numeric(name, float(seen.min()), float(seen.max()), whole=whole_numbers)
 
 
 def _draft_categorical(cells: Any, name: str, missing: tuple[str, ...]) -> Column:

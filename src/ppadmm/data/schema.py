@@ -8,7 +8,7 @@ import dataclasses
 import json
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -39,7 +39,7 @@ FORMAT = 1
 INTERCEPT = "intercept"
 MISSING = ("", "?")
 SPARSE_BELOW, SPARSE_ABOVE = 0.1, 200
-OPTIONAL = ("shape", "knots", "missing", "synonyms", "other")
+OPTIONAL = ("shape", "knots", "missing", "whole", "synonyms", "other")
 """Entries of a column that are spelt where they differ from what is usual."""
 
 T = TypeVar("T")
@@ -168,6 +168,11 @@ class Schema:
         parts = [part.name for part in self.layout] if self.products else []
         if (twice := repeated(parts) or repeated(self.feature_names if parts else [])) is not None:
             raise DataError(f"Two parts of a row would be called {twice!r}; rename a column.")
+
+    def with_knots(self, count: int) -> "Schema":
+        """Return the schema with so many knots for curves that name none; for 0 they are lines."""
+        columns = (c.with_knots(count) if isinstance(c, Numeric) else c for c in self.columns)
+        return replace(self, columns=tuple(columns))
 
     @cached_property
     def products(self) -> tuple[Product, ...]:

@@ -28,12 +28,12 @@ NAMES = (
 
 # Round bounds from what the columns mean, never from the records.
 _NUMERIC: tuple[Column, ...] = (
-    Numeric("age", 0, 100),
+    Numeric("age", 0, 100, whole=True),
     Numeric("fnlwgt", 0, 1_500_000),
-    Numeric("education-num", 1, 16),
+    Numeric("education-num", 1, 16, whole=True),
     Numeric("capital-gain", 0, 100_000, "log"),
     Numeric("capital-loss", 0, 5_000, "log"),
-    Numeric("hours-per-week", 0, 100),
+    Numeric("hours-per-week", 0, 100, whole=True),
 )
 
 

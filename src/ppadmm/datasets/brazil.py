@@ -45,7 +45,7 @@ _BOUNDS = dict.fromkeys(range(FEATURES), _DUMMY) | {
 }
 
 BRAZIL = Schema(
-    tuple(Numeric(f"f{j}", low, high) for j, (low, high) in sorted(_BOUNDS.items())),
+    tuple(Numeric(f"f{j}", low, high, whole=True) for j, (low, high) in sorted(_BOUNDS.items())),
     Label("income", positive=("1",), negative=("0",)),
 )
 """52 numeric features, and the intercept."""

@@ -44,8 +44,8 @@ class DataSource:
 
     @property
     def features(self) -> int:
-        """Number of features, the intercept not counted."""
-        return self.schema.dimension - 1
+        """Number of features if all numbers are lines, the intercept not counted."""
+        return self.schema.with_knots(0).dimension - 1
 
     def present(self, folder: Path | None) -> bool:
         """Whether the files are in `folder`; always where none is needed."""

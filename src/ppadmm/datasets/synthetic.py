@@ -31,10 +31,10 @@ SEXES = ("Female", "Male")
 
 SYNTHETIC = Schema(
     columns=(
-        Numeric("age", 0, 100),
-        Numeric("education-years", 0, 20),
-        Numeric("hours-per-week", 0, 100),
-        Numeric("household-size", 1, 10),
+        Numeric("age", 0, 100, whole=True),
+        Numeric("education-years", 0, 20, whole=True),
+        Numeric("hours-per-week", 0, 100, whole=True),
+        Numeric("household-size", 1, 10, whole=True),
         Numeric("capital-gain", 0, 100_000, "log"),
         Numeric("capital-loss", 0, 5_000, "log"),
         Categorical("work-class", WORK_CLASSES),

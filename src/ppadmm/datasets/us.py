@@ -39,22 +39,24 @@ _SEED = 20_080_450
 
 # One feature each: 1 means yes and 2 no, unless said otherwise.
 _TWO_VALUED: tuple[Column, ...] = (
-    Numeric("sex", 1, 2),  # SEX: 1 male, 2 female
-    Numeric("disability", 1, 2),  # DIS
-    Numeric("health_coverage", 1, 2),  # HICOV
-    Numeric("private_insurance", 1, 2),  # PRIVCOV
-    Numeric("public_insurance", 1, 2),  # PUBCOV
-    Numeric("food_stamps", 1, 2),  # FS
-    Numeric("other_language", 1, 2),  # LANX
-    Numeric("multigeneration", 1, 2),  # MULTG: 1 no, 2 yes
-    Numeric("grandparents", 0, 1),  # HUGCL: 0 no, 1 yes
+    Numeric("sex", 1, 2, whole=True),  # SEX: 1 male, 2 female
+    Numeric("disability", 1, 2, whole=True),  # DIS
+    Numeric("health_coverage", 1, 2, whole=True),  # HICOV
+    Numeric("private_insurance", 1, 2, whole=True),  # PRIVCOV
+    Numeric("public_insurance", 1, 2, whole=True),  # PUBCOV
+    Numeric("food_stamps", 1, 2, whole=True),  # FS
+    Numeric("other_language", 1, 2, whole=True),  # LANX
+    Numeric("multigeneration", 1, 2, whole=True),  # MULTG: 1 no, 2 yes
+    Numeric("grandparents", 0, 1, whole=True),  # HUGCL: 0 no, 1 yes
 )
 _NUMERIC: tuple[Column, ...] = (
-    Numeric("age", 0, 99),  # AGEP, top-coded at 99
-    Numeric("education", 1, 24),  # SCHL, ordered: 1 no schooling … 24 doctorate
-    Numeric("hours_per_week", 0, 99),  # WKHP, 99 and more; 0 who did not work
-    Numeric("family_size", 1, 10),  # NPF goes to 20: a round number, larger ones clipped
-    Numeric("children", 0, 10),  # NOC goes to 19: as above
+    Numeric("age", 0, 99, whole=True),  # AGEP, top-coded at 99
+    Numeric("education", 1, 24, whole=True),  # SCHL, ordered: 1 no schooling … 24 doctorate
+    Numeric("hours_per_week", 0, 99, whole=True),  # WKHP, 99 and more; 0 who did not work
+    Numeric(
+        "family_size", 1, 10, whole=True
+    ),  # NPF goes to 20: a round number, larger ones clipped
+    Numeric("children", 0, 10, whole=True),  # NOC goes to 19: as above
     Numeric("public_assistance_income", 0, 30_000, "log"),  # PAP: a round number
     Numeric("social_security_income", 0, 50_000),  # SSP: a round number
 )

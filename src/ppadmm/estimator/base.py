@@ -237,7 +237,7 @@ class PrivateModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _encoder(self, X: Any, classes: NDArray[Any]) -> tuple[Encoder, Schema]:
         """Return how records become rows, and the same as a schema."""
         if self.schema is not None:
-            public = self._public_schema()
+            public = self._shaped(self._public_schema(), len(X))
             return BySchema(public), public
         unnamed = [f"x{j}" for j in range(X.shape[1])]
         names = [str(name) for name in getattr(self, "feature_names_in_", unnamed)]
@@ -245,6 +245,10 @@ class PrivateModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         confirmed = self.bounds is not None and self.classes is not None
         label = target([str(c) for c in classes.tolist()], names)
         return self._within(found, Frame(names, label, confirmed, X.shape[0]))
+
+    def _shaped(self, schema: Schema, records: int) -> Schema:
+        """Return the schema of a linear model: only curves that name their knots stay curves."""
+        return schema.with_knots(0)
 
     def _within(self, found: Box, frame: Frame) -> tuple[Encoder, Schema]:
         """Return the same for numbers within bounds: lines."""

@@ -8,7 +8,7 @@ from scipy.special import expit, softmax
 
 from ppadmm.arrays import Array
 from ppadmm.data import Schema
-from ppadmm.data.knots import knots_for
+from ppadmm.data.knots import knots_for, settle_knots
 from ppadmm.errors import InputError
 from ppadmm.estimator.base import AgentModel, PrivateModel
 from ppadmm.estimator.encoders import Box, Curves, Encoder, Frame, knots_of
@@ -153,10 +153,13 @@ class PrivateAdditiveClassifier(_LogOdds):
     _takes: ClassVar[dict[str, Any]] = {"ensure_all_finite": "allow-nan"}
     knots: Any = field(default=None, kw_only=True)
 
-    def _public_schema(self) -> Schema:
-        if self.knots is not None:
-            raise InputError("The schema has knots of its own; leave out knots.")
-        return super()._public_schema()
+    def _shaped(self, schema: Schema, records: int) -> Schema:
+        """Return the schema with the knots of all curves: as many as were asked for, or by rule."""
+        if self.knots is not None and not isinstance(self.knots, int):
+            raise InputError(
+                "With a schema knots is one number, for curves that name none; list others there."
+            )
+        return settle_knots(schema, records, self.epsilon, self.knots)
 
     def _within(self, found: Box, frame: Frame) -> tuple[Encoder, Schema]:
         """Return how numbers become rows, and the same as a schema: curves."""

@@ -2,12 +2,13 @@
 
 import secrets
 from collections.abc import Sequence
-from operator import attrgetter
+from dataclasses import replace
 from pathlib import Path
 
 from ppadmm.accounting import Budget
 from ppadmm.algorithms.method import MethodSpec, choose
 from ppadmm.algorithms.weights import WEIGHED
+from ppadmm.data.knots import knots_for
 from ppadmm.errors import InputError
 from ppadmm.peers.agreement import Agreement, Party
 from ppadmm.peers.agreement_file import Card, save_signature
@@ -36,8 +37,7 @@ def make_card(peer: PeerFile, epsilon: float) -> Card:
     records = load_records(peer)
     endpoint = (peer.endpoint or "").removeprefix("tls/")
     party = Party(peer.name, peer.keys.public_signing_key(), records.n, epsilon, endpoint)
-    schema = records.schema
-    return Card(peer.agent, party, schema.digest(), schema.dimension, schema.classes)
+    return Card(peer.agent, party, records.schema.to_dict())
 
 
 def draft_agreement(
@@ -78,14 +78,16 @@ def draft_agreement(
     if method.recipe.pooled:
         raise InputError(f"{method.algorithm!r} pools all records; peers keep theirs.")
     parties, network = tuple(each.party for each in order), graph_from(graph, len(order), 0)
-    loss = loss_for(method.loss, order[0].classes, method.multiclass)
+    method = replace(method, knots=_knots(order, method))
+    schema = order[0].public_schema.with_knots(method.knots or 0)
+    loss = loss_for(method.loss, schema.classes, method.multiclass)
     budgets = [Budget(party.epsilon, method.delta) for party in parties]
-    sizes = (tuple(party.records for party in parties), order[0].features, network)
+    sizes = (tuple(party.records for party in parties), schema.dimension, network)
     return Agreement(
         parties=parties,
         edges=network.edges,
-        schema=order[0].schema,
-        parameters=order[0].features * loss.outputs,
+        schema=schema.digest(),
+        parameters=schema.dimension * loss.outputs,
         nonce=secrets.token_hex(8),
         patience=patience,
         pace=pace,
@@ -108,14 +110,23 @@ def _in_order(cards: Sequence[Card]) -> list[Card]:
             f"Expected the sites 0 to {len(order) - 1}, got {[each.agent for each in order]}; "
             "their numbers are in peer.toml (agent = …)."
         )
-    coded, first = attrgetter("schema", "features", "classes"), order[0]
-    for each in order:
-        if coded(each) != coded(first):
+    first, *others = [(each.party.name, each.public_schema.digest()) for each in order]
+    for name, digest in others:
+        if digest != first[1]:
             raise InputError(
-                f"{each.party.name!r} has the schema {each.schema[:12]}…, {first.party.name!r} has "
-                f"{first.schema[:12]}…; take the same schema file everywhere."
+                f"{name!r} has the schema {digest[:12]}…, {first[0]!r} has {first[1][:12]}…; take "
+                "the same schema file everywhere."
             )
     return order
+
+
+def _knots(cards: Sequence[Card], method: MethodSpec) -> int:
+    """Return how many knots curves get that name none: as many as were asked for, or by rule."""
+    if method.knots is not None:
+        return method.knots
+    records = sum(each.party.records for each in cards)
+    epsilon = sum(each.party.epsilon for each in cards) / len(cards)
+    return knots_for(records, len(cards[0].public_schema.columns), epsilon)
 
 
 def agreement_text(terms: Agreement) -> str:
@@ -126,7 +137,7 @@ def agreement_text(terms: Agreement) -> str:
         f"λ = {terms.regularisation:g}, β = {terms.beta:g}",
         f"  sites count {WEIGHED[terms.weighting]}",
         f"  noise: {terms.calibration}, δ = {terms.delta:g}, {terms.adjacency}",
-        f"  {terms.parameters} parameters, schema {terms.schema[:12]}…",
+        f"  {terms.parameters} parameters, {_bends(terms)}, schema {terms.schema[:12]}…",
         f"  a silent neighbour is waited for {terms.patience:g} s",
     ]
     if terms.pace:
@@ -139,6 +150,10 @@ def agreement_text(terms: Agreement) -> str:
             f"{where}; talks to {near}"
         )
     return "\n".join(lines)
+
+
+def _bends(terms: Agreement) -> str:
+    return f"curves of {terms.knots} knots" if terms.knots else "straight lines"
 
 
 def review_agreement(peer: PeerFile, terms: Agreement) -> Participant:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 FORMAT = 3
 DOMAIN = b"ppadmm agreement 3\0"
 DRAFT_ANEW = "draft it anew with ppadmm peer agree"
-REQUIRED = ("rounds", "eta", "delta", "weights")
+REQUIRED = ("rounds", "eta", "delta", "weights", "knots")
 """Entries of the method that no rule fills in any more."""
 MOST_RECORDS = 10**15
 """Of a party. Whoever says more makes the weights of the others so small that numbers overflow."""
@@ -86,10 +86,10 @@ class Agreement(MethodSpec):
     def __post_init__(self) -> None:
         require_format("The agreement", self.format, FORMAT, DRAFT_ANEW)
         super().__post_init__()
-        if None in (self.rounds, self.eta, self.weights):
+        if None in (self.rounds, self.eta, self.weights, self.knots):
             raise InputError(
-                "The agreement leaves rounds, eta or weights open; take the file that ppadmm peer "
-                "agree wrote."
+                "The agreement leaves rounds, eta, weights or knots open; take the file that "
+                "ppadmm peer agree wrote."
             )
         object.__setattr__(self, "beta", self.beta or BETA)
         object.__setattr__(self, "parties", tuple(self.parties))

@@ -5,25 +5,32 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ppadmm.errors import InputError
+from ppadmm.data import Schema
+from ppadmm.errors import DataError, InputError
 from ppadmm.files import read_small, require_format, write_new, write_whole
 from ppadmm.peers.agreement import Agreement, Party
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-CARD_FORMAT, SIGNATURE_FORMAT = 1, 1
+CARD_FORMAT, SIGNATURE_FORMAT = 2, 1
 
 
 @dataclass(frozen=True)
 class Card:
-    """What a site tells whoever drafts the agreement; all of it is public among the parties."""
+    """What a site tells whoever drafts the agreement; all of it is public among the parties.
+
+    `schema` is the site's schema as plain data: how many knots its curves get is agreed on later.
+    """
 
     agent: int
     party: Party
-    schema: str
-    features: int
-    classes: int
+    schema: dict[str, Any]
+
+    @property
+    def public_schema(self) -> Schema:
+        """The schema."""
+        return Schema.from_dict(self.schema)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, fit for JSON."""
@@ -40,8 +47,10 @@ class Card:
         way = "ask for one that the same version wrote (ppadmm peer card)"
         require_format(f"The card {path}", content.pop("format", None), CARD_FORMAT, way)
         try:
-            return cls(**{**content, "party": Party(**content["party"])})
-        except (KeyError, TypeError) as error:
+            found = cls(**{**content, "party": Party(**content["party"])})
+            _ = found.public_schema
+            return found
+        except (KeyError, TypeError, DataError) as error:
             raise InputError(f"{path} is no card of a site: {error}.") from None
 
 

@@ -89,11 +89,11 @@ def load_site(
         ledger=peer.folder / peer.ledger if seed is None and peer.ledger else None,
         dataset=peer.dataset or None,
         revocations=peer.watch_revocations(),
-    ), load_test(peer))  # fmt: skip
+    ), load_test(peer, terms.knots))  # fmt: skip
 
 
-def load_records(peer: PeerFile) -> SiteRecords:
-    """Read a site's records and their public schema, as its file says."""
+def load_records(peer: PeerFile, knots: int | None = None) -> SiteRecords:
+    """Read a site's records and their public schema, as its file and the agreement say."""
     if not peer.schema:
         raise InputError("peer.toml names no schema; give schema = …")
     place = peer.folder / peer.schema
@@ -103,10 +103,10 @@ def load_records(peer: PeerFile) -> SiteRecords:
             "them drafts it with `ppadmm schema` and confirms it)."
         )
     memory = None if peer.memory is None else checks.byte_size("memory", peer.memory)
-    return read_records(peer.folder / peer.data if peer.data else None, place, memory)
+    return read_records(peer.folder / peer.data if peer.data else None, place, memory, knots)
 
 
-def load_test(peer: PeerFile) -> SiteRecords | None:
+def load_test(peer: PeerFile, knots: int | None) -> SiteRecords | None:
     """Read the records that a site judges models by, if it has any."""
     if not peer.test:
         return None
@@ -115,12 +115,12 @@ def load_test(peer: PeerFile) -> SiteRecords | None:
         raise InputError(
             f"Expected test = … to be a file of records, got the folder {str(place)!r}."
         )
-    return read_records(place, peer.folder / peer.schema)
+    return read_records(place, peer.folder / peer.schema, knots=knots)
 
 
 def load_participant(peer: PeerFile, terms: Agreement, seed: int | None = None) -> Participant:
     """Return a site's part in an agreement, after a look at every entry that concerns it."""
-    party = Participant(terms, peer.agent, load_records(peer), seed)
+    party = Participant(terms, peer.agent, load_records(peer, terms.knots), seed)
     listed = terms.parties[peer.agent]
     if listed.name != peer.name:
         raise InputError(f"Agent {peer.agent} of the agreement is {listed.name!r}, not this site.")

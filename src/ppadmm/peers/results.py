@@ -14,6 +14,7 @@ from ppadmm import __version__
 from ppadmm.accounting import accountant
 from ppadmm.accounting.event_data import to_plain
 from ppadmm.arrays import Array
+from ppadmm.engines.local import Trace
 from ppadmm.ledger.text import booked_lines
 from ppadmm.peers.agreement_file import save_agreement
 from ppadmm.peers.certified import certify_folder
@@ -22,6 +23,7 @@ from ppadmm.peers.peer import Peer
 from ppadmm.peers.site import PublicPart
 from ppadmm.peers.store import PeerStore, signatures_dict
 from ppadmm.peers.taking_part import SiteResult, result_of
+from ppadmm.runs.curves import fitted_curves
 from ppadmm.runs.folder import (
     Missing,
     coefficients,
@@ -63,8 +65,12 @@ def write_site_run(result: SiteResult, folder: Path, state: Path, key: "Ed25519P
 def _write_results(result: SiteResult, draft: Path, state: Path) -> None:
     outcome = result.outcome
     own = [] if result.own is None else [result.own.to_dict()]
-    write_json(draft / "result.json", {**figures_of(result), "sites": own})
+    figures = figures_of(result)
+    write_json(draft / "result.json", {**figures, "sites": own})
     write_json(draft / "model.json", model_of(result))
+    trace = Trace(outcome.releases[:, None, None], outcome.spoke[:, None, None])
+    curves = fitted_curves(figures, result.part.schema, outcome.model, trace)
+    (draft / "curves.csv").write_text(curves.to_csv(), encoding="utf-8")
     write_json(draft / "statement.json", result.disclosure)
     lines = [result.statement.text(), *booked_lines(result.disclosure["booked"])]
     (draft / "statement.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -55,12 +55,16 @@ class SiteRecords(HoldsRecords):
         return risk_over(whole[0], loss)
 
 
-def read_records(data: Path | None, schema: Path, memory: int | None = None) -> SiteRecords:
-    """Read a site's records with their public schema.
+def read_records(
+    data: Path | None, schema: Path, memory: int | None = None, knots: int | None = None
+) -> SiteRecords:
+    """Read a site's records with their public schema, whose curves get the `knots` agreed on.
 
     With `memory`, the cap in bytes, or Parquet in a folder, they are streamed.
     """
     public = Schema.from_toml(schema)
+    if knots is not None:
+        public = public.with_knots(knots)
     if data is None:
         return SiteRecords(public, None)
     if not data.exists():

@@ -12,6 +12,7 @@ import numpy as np
 
 from ppadmm.arrays import Array
 from ppadmm.data import Dataset, Partition, Schema
+from ppadmm.data.knots import settle_knots
 from ppadmm.data.partition import deal, split
 from ppadmm.datasets import load
 from ppadmm.errors import InputError
@@ -182,7 +183,9 @@ def open_public(spec: PlanSpec) -> Dataset:
     schema = Schema.from_toml(spec.schema) if spec.schema else None
     data = str(spec.public or spec.like)
     holder = spec.dealing.column
-    return load(data, schema=schema, label=spec.label, data_dir=spec.data_dir, holder=holder)
+    found = load(data, schema=schema, label=spec.label, data_dir=spec.data_dir, holder=holder)
+    records = sum(spec.holdings) or found.train_records
+    return found.with_schema(settle_knots(found.schema, records, spec.epsilon, spec.knots))
 
 
 def sites_of(data: Dataset, spec: PlanSpec) -> PlanSpec:

@@ -67,8 +67,8 @@ def write_run(
 ) -> Path:
     """Write a run into a new folder, by default one named after it; return the folder.
 
-    result.json, model.json, statement.json, statement.txt, releases.npz and report.html appear all
-    or none, but for a report that cannot be made.
+    result.json, model.json, statement.json, statement.txt, releases.npz, curves.csv and report.html
+    appear all or none, but for a report that cannot be made.
 
     Parameters
     ----------
@@ -119,6 +119,7 @@ def _write_run(result: Result, folder: Path, files: Mapping[str, dict[str, Any]]
                 write_json(draft / name, content)
             text = "\n".join([result.statement.text(), *booked_lines(result.entry)]) + "\n"
             (draft / "statement.txt").write_text(text, encoding="utf-8")
+            (draft / "curves.csv").write_text(result.curves().to_csv(), encoding="utf-8")
             np.savez_compressed(
                 draft / "releases.npz",
                 releases=result.trace.releases[:, :, 0],

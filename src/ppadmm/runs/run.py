@@ -17,6 +17,7 @@ from ppadmm.algorithms.method import MethodSpec, settings_of, strictest
 from ppadmm.arrays import Array
 from ppadmm.data import Dataset, Partition, Schema, StreamedData, open_stream
 from ppadmm.data.fingerprint import fingerprint
+from ppadmm.data.knots import settle_knots
 from ppadmm.datasets import load
 from ppadmm.engines import local
 from ppadmm.errors import InputError
@@ -24,6 +25,7 @@ from ppadmm.problem import loss_for, risk_over
 from ppadmm.records import HoldsRecords
 from ppadmm.runs.agent_factory import AgentFactory, agent_factories
 from ppadmm.runs.benefit import SiteBenefit, site_benefits
+from ppadmm.runs.curves import DrawsCurves
 from ppadmm.runs.evaluation import figures_by_round, judge, largest_share, records_in
 from ppadmm.runs.facts import facts_of
 from ppadmm.runs.federation import (
@@ -108,7 +110,7 @@ class EngineOutput:
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(DrawsCurves):
     """A finished run: what was released, public sizes and figures; no record.
 
     No ε covers `metrics`, `agent_metrics`, `test_majority`, `history`, `train_loss`, `sites`,
@@ -274,7 +276,13 @@ def prepare_opened(
 
 
 def open_data(spec: RunSpec, data: object | None = None) -> Dataset | StreamedData:
-    """Read what a spec names, or take the data that were given."""
+    """Read what a spec names, or take the data that were given; every curve has its knots."""
+    opened = _opened(spec, data)
+    schema = settle_knots(opened.schema, opened.train_records, spec.mean_epsilon, spec.knots)
+    return opened.with_schema(schema)
+
+
+def _opened(spec: RunSpec, data: object | None) -> Dataset | StreamedData:
     if isinstance(data, Dataset | StreamedData):
         return data
     if data is None and spec.streamed:

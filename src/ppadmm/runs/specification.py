@@ -24,6 +24,7 @@ PAPER = {
     "agents": 5,
     "loss": "logistic",
     "weights": "equal",
+    "knots": 0,
 }
 PRESETS: dict[str, dict[str, Any]] = {"paper": PAPER}
 
@@ -70,6 +71,9 @@ class RunSpec(MethodSpec):
     weights : str, optional
         How much a site counts: by its records, equal (the paper's), or by its records and its
         noise, for sites whose records are of one kind.
+    knots : int, optional
+        Knots of every curve that names none in the schema; 0 for straight lines. Chosen by rule
+        from the number of records, the number of columns and ε (`ppadmm.data.knots`).
     calibration : str
         proven, or paper: to compare with, never private.
     adjacency : str
@@ -169,6 +173,11 @@ class RunSpec(MethodSpec):
         """The (ε, δ) of each agent."""
         each = self.epsilons or (self.epsilon,) * self.agents
         return tuple(Budget(epsilon, self.delta) for epsilon in each)
+
+    @property
+    def mean_epsilon(self) -> float:
+        """ε of an agent, on average."""
+        return sum(self.epsilons) / len(self.epsilons) if self.epsilons else self.epsilon
 
     @property
     def data_name(self) -> str:

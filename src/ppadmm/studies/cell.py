@@ -22,9 +22,10 @@ from ppadmm.algorithms import Settings, Site, name_alone
 from ppadmm.algorithms.defaults import BETA
 from ppadmm.algorithms.method import MethodSpec, settings_of
 from ppadmm.arrays import Array
-from ppadmm.data import Dataset, Partition
+from ppadmm.data import Dataset, Partition, Schema
 from ppadmm.data.coded import Coded
 from ppadmm.data.columns import column
+from ppadmm.data.knots import settle_knots
 from ppadmm.datasets import load
 from ppadmm.engines import local
 from ppadmm.errors import DataError
@@ -147,9 +148,22 @@ def fingerprint(data: Dataset, how: Partition | None = None) -> str:
 
 
 def run_cell(cell: Cell) -> tuple[CellResult, ...]:
-    """Run every replicate of a cell: budgets with the same rounds and weights together."""
+    """Run every replicate of a cell: budgets with the same knots, rounds and weights together."""
     how = Partition.parse(cell.partition)
     data = _dataset(cell.data, cell.label, cell.data_dir, cell.schema, how, cell.data_digest)
+    together = defaultdict[Schema, list[float]](list)
+    for epsilon in (max(cell.epsilons),) if cell.recipe.noiseless else cell.epsilons:
+        schema = settle_knots(data.schema, data.train_records, epsilon, cell.knots)
+        together[schema].append(epsilon)
+    return tuple(
+        outcome
+        for schema, some in together.items()
+        for outcome in _run(replace(cell, epsilons=tuple(some)), data.with_schema(schema))
+    )
+
+
+def _run(cell: Cell, data: Dataset) -> Iterator[CellResult]:
+    """Run all budgets of a cell on records that are encoded for them."""
     loss = loss_for(cell.loss, data.schema.classes, cell.multiclass)
     federation = build_federation(
         data, cell.agents, cell.graph, loss, cell.split, cell.records, cell.partition
@@ -162,7 +176,7 @@ def run_cell(cell: Cell) -> tuple[CellResult, ...]:
         method = federation.chosen(cell, budgets)
         together[method.rounds, federation.weights(cell, budgets)].append((epsilon, method))
     batches, seeds = together.values(), cell.seeds[:1] if noiseless else cell.seeds
-    return tuple(outcome for b in batches for outcome in _batch(cell, federation, b, seeds))
+    return (outcome for b in batches for outcome in _batch(cell, federation, b, seeds))
 
 
 @lru_cache(maxsize=3)

@@ -256,6 +256,7 @@ def _block(
             delta=PAPER["delta"],
             calibration=calibration,
             weights="equal",
+            knots=PAPER["knots"],
             label=origin.label,
             data_dir=setting.data_dir,
             **values,

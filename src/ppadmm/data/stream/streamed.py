@@ -8,7 +8,7 @@ is, and each agent's rows go into blocks of a store that keeps what fits and spi
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,15 @@ class StreamedData:
     def n(self) -> int:
         """Number of records."""
         return sum(group.rows for group in self.groups)
+
+    def with_schema(self, schema: Schema) -> "StreamedData":
+        """Return the same files, to be encoded by another schema."""
+        return replace(self, schema=schema)
+
+    @property
+    def train_records(self) -> int:
+        """How many of the n are for training."""
+        return self.n - held_out(self.n)
 
     @property
     def free(self) -> int:

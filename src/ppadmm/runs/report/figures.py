@@ -13,6 +13,8 @@ from ppadmm.accounting.event_data import from_plain
 from ppadmm.accounting.events import Tally
 from ppadmm.algorithms import ALGORITHMS
 from ppadmm.arrays import Array
+from ppadmm.data import Schema
+from ppadmm.runs.curves import FittedCurves, fitted_curves
 from ppadmm.runs.evaluation import rounds_shown, running_models
 from ppadmm.runs.saved import SavedRun
 from ppadmm.statements.claims import finite_or_none, worst
@@ -213,6 +215,14 @@ class Figures:
             for name, value in self.model["coefficients"].items()
         ]
         return sorted(rows, key=lambda row: -row.size)
+
+    @cached_property
+    def curves(self) -> FittedCurves:
+        """What the model says of every column, with bands where there are any."""
+        schema = Schema.from_dict(self.model["schema"])
+        rows = self.model["coefficients"].values()
+        values = [list(row.values()) if isinstance(row, dict) else [row] for row in rows]
+        return fitted_curves(self.result, schema, np.array(values).T, self.run.trace)
 
     @property
     def classes(self) -> list[str]:

@@ -17,7 +17,9 @@ from ppadmm.algorithms import ALGORITHMS, title_of
 from ppadmm.data.sites import called
 from ppadmm.errors import InputError
 from ppadmm.files import write_whole
+from ppadmm.runs.curves import PERCENT
 from ppadmm.runs.report.command import command
+from ppadmm.runs.report.curve_plots import curve_plots
 from ppadmm.runs.report.figures import AgentRow, Figures
 from ppadmm.runs.report.network import Node, draw
 from ppadmm.runs.report.svg import (
@@ -99,6 +101,8 @@ def render(run: SavedRun, public: bool = False, live: Any = None) -> str:
         css_hash=content_hash(css),
         js_hash=content_hash(js),
         plots=_plots(figures, guess),
+        columns=curve_plots(figures.curves),
+        level=PERCENT,
         command=_command(figures),
         data=called(figures.spec["data"]),
         name=title_of(figures.result["algorithm"]),
