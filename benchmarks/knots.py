@@ -1,6 +1,7 @@
 """How many knots a curve should have: test error of private training on made-up populations.
 
     python benchmarks/knots.py [--records 6000,35000] [--epsilons 0.25,0.5,1,2,4,10] [--draws 3]
+    python benchmarks/knots.py --again
 
 Five kinds of populations, each drawn several times: columns depend on one another through four
 hidden traits; their effects on the log-odds are lines, humps, thresholds, saturating, U-shaped or
@@ -13,6 +14,7 @@ benchmarks/results/knots.json.
 import argparse
 import json
 import os
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +27,7 @@ from scipy.stats import norm
 from ppadmm import RunSpec, train
 from ppadmm.data import Categorical, Label, Numeric, Schema
 from ppadmm.data.dataset import Dataset
+from ppadmm.data.knots import knots_for
 
 KNOTS = (3, 4, 5, 6, 8, 12)
 HELD_OUT = 14_000
@@ -41,7 +44,9 @@ POPULATIONS = {
         ("age", "normal", "uniform", "skew", "zero", "count10", "count5", "uniform", "normal",
          "skew", "uniform", "normal", "zero", "count10"), (5, 3), 4, ANY,
     ),
-    "straight": (("age", "normal", "uniform", "skew", "count5", "count10"), (6, 4, 3), 10, STRAIGHT),
+    "straight": (
+        ("age", "normal", "uniform", "skew", "count5", "count10"), (6, 4, 3), 10, STRAIGHT,
+    ),
 }  # fmt: skip
 """Kinds of numbers, sizes of categories, two-valued columns, kinds of effects."""
 
@@ -127,8 +132,51 @@ def bent(data, knots):
 
 def errors(data, epsilons, seed):
     spec = RunSpec(delta=1e-4, seed=seed)
-    found = [train(replace(spec, epsilon=e), data=data).metrics for e in epsilons]
-    return [(float(m.error[0]), float(m.auc[0]), float(m.log_loss[0])) for m in found]
+    found = [train(replace(spec, epsilon=e), data=data) for e in epsilons]
+    return [float(result.metrics.error[0]) for result in found]
+
+
+def simulate(records, epsilons, draws):
+    """Return [n, population, draw, columns, knots (0: lines), ε, error] of every run."""
+    rows = []
+    for n in records:
+        for kind in POPULATIONS:
+            for draw in range(draws):
+                lines = population(kind, draw, n)
+                for knots in (0, *KNOTS):
+                    data = bent(lines, knots) if knots else lines
+                    found = zip(epsilons, errors(data, epsilons, draw), strict=True)
+                    columns = len(lines.schema.columns)
+                    rows += [[n, kind, draw, columns, knots, *each] for each in found]
+                print(f"{n} records, {kind}, draw {draw}", flush=True)
+    return rows
+
+
+def table(rows):
+    """Print the error of every number of knots less that of lines, and the regret of the rule."""
+    cases = defaultdict(dict)
+    for n, kind, draw, columns, knots, epsilon, error in rows:
+        cases[n, epsilon, kind, draw, columns][knots] = error
+    print("| records | ε | " + " | ".join(f"{k} knots" for k in KNOTS) + " | rule: mean, worst |")
+    print("|---" * (len(KNOTS) + 3) + "|")
+    regrets = []
+    for n, epsilon in dict.fromkeys(case[:2] for case in cases):
+        some = {case: each for case, each in cases.items() if case[:2] == (n, epsilon)}
+        gains = [np.mean([e[k] - e[0] for e in some.values()]) for k in KNOTS]
+        own = [e[nearest(n, case[4], epsilon)] - min(e.values()) for case, e in some.items()]
+        regrets += own
+        cells = " | ".join(f"{gain:+.4f}" for gain in gains)
+        print(f"| {n:,} | {epsilon:g} | {cells} | {np.mean(own):.4f}, {max(own):.4f} |")
+    print(f"regret of the rule: mean {np.mean(regrets):.4f}, worst {max(regrets):.4f}")
+    for k in KNOTS:
+        own = [e[k] - min(e.values()) for e in cases.values()]
+        print(f"regret of always {k}: mean {np.mean(own):.4f}, worst {max(own):.4f}")
+
+
+def nearest(n, columns, epsilon):
+    """Return the number of knots that was tried which is nearest to the rule's."""
+    wanted = knots_for(n, columns, epsilon)
+    return min(KNOTS, key=lambda k: abs(np.log(k / wanted)))
 
 
 def main():
@@ -136,21 +184,13 @@ def main():
     parser.add_argument("--records", default="6000,35000")
     parser.add_argument("--epsilons", default="0.25,0.5,1,2,4,10")
     parser.add_argument("--draws", type=int, default=3)
+    parser.add_argument("--again", action="store_true", help="print the saved figures")
     given = parser.parse_args()
-    epsilons = [float(e) for e in given.epsilons.split(",")]
-    rows = []
-    for n in map(int, given.records.split(",")):
-        for kind in POPULATIONS:
-            for draw in range(given.draws):
-                lines = population(kind, draw, n)
-                kinds = {0: lines} | {k: bent(lines, k) for k in KNOTS}
-                for knots, data in kinds.items():
-                    for epsilon, figures in zip(
-                        epsilons, errors(data, epsilons, draw), strict=True
-                    ):
-                        rows.append([n, kind, draw, knots, data.d, epsilon, *figures])
-                print(n, kind, draw, flush=True)
-    RESULTS.write_text(json.dumps(rows) + "\n")
+    if not given.again:
+        records, epsilons = map(int, given.records.split(",")), given.epsilons.split(",")
+        rows = simulate(records, [float(e) for e in epsilons], given.draws)
+        RESULTS.write_text(json.dumps(rows) + "\n")
+    table(json.loads(RESULTS.read_text()))
 
 
 if __name__ == "__main__":

@@ -127,7 +127,7 @@ class TestCategories:
     ("make", "words"),
     [
         (lambda: Numeric("a", 0, 1, shape="spline"), "unknown shape 'spline'"),
-        (lambda: Numeric("a", 0, 1, knots=4), "a line has no knots"),
+        (lambda: Numeric("a", 0, 1, shape="line", knots=4), "a line has no knots"),
         (lambda: Numeric("a", 0, 1, shape="curve", knots=1), "expected 2 to 1,000 knots, got 1"),
         (lambda: Numeric("a", 0, 1, shape="curve", knots=True), "a number or a list"),
         (lambda: Numeric("a", 0, 1, shape="curve", knots=[0.5]), "a list of 2 or more"),

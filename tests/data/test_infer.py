@@ -21,11 +21,11 @@ def test_bounds_categories_and_classes_are_read_off_and_not_confirmed():
     schema = infer_schema(TABLE, "y")
     assert not schema.confirmed
     assert schema.columns == (
-        Numeric("age", 20, 60),
+        Numeric("age", 20, 60, whole=True),
         Categorical("flag", ("false", "true")),
         Categorical("colour", ("blue", "red")),
-        Numeric("same", 7, 7),
-        Numeric("nothing", 0, 0),
+        Numeric("same", 7, 7, whole=True),
+        Numeric("nothing", 0, 0, whole=True),
         Numeric("blank", 0, 0),
     )
     assert schema.label == Label("y", ("1",), ("0",))
@@ -40,7 +40,7 @@ def test_a_draft_encodes_its_own_table():
 def test_pandas_categories_and_missing_numbers():
     frame = pd.DataFrame({"a": [1.0, np.nan], "c": pd.Categorical(["x", "y"]), "y": [True, False]})
     schema = infer_schema(frame, "y")
-    assert schema.columns == (Numeric("a", 1, 1), Categorical("c", ("x", "y")))
+    assert schema.columns == (Numeric("a", 1, 1, whole=True), Categorical("c", ("x", "y")))
     assert schema.encode(frame)[1].tolist() == [1, -1]
 
 

@@ -167,7 +167,7 @@ def test_a_draft_looks_at_all_files():
     write("b.csv", {"ill": ["no", "yes"], "age": ["250", "3"], "ward": ["a", "c"]})
     data = load(["a.csv", "b.csv"], label="ill", drop=["ward"])
     assert not data.schema.confirmed
-    assert data.schema.columns == (Numeric("age", 0, 250),)
+    assert data.schema.columns == (Numeric("age", 0, 250, whole=True),)
 
 
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=12), st.integers(1, 400))

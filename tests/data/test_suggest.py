@@ -62,7 +62,7 @@ def test_a_file_is_drafted_edited_and_confirmed(tmp_path):
     (tmp_path / "s.toml").write_text(text.replace("confirmed = false", "confirmed = true", 1))
     data = load(tmp_path / "people.csv", schema=Schema.from_toml(tmp_path / "s.toml"))
     assert data.schema.confirmed
-    assert data.d == 4
+    assert data.schema.with_knots(0).dimension == 4
 
 
 @pytest.mark.parametrize(
@@ -114,12 +114,13 @@ def test_no_extreme_value_is_quoted():
 
 def test_few_whole_numbers_may_be_codes():
     text, c = one(grade=RNG.permutation([1, 2, 3, 4] * (N // 4)))
-    assert c == Numeric("grade", 1, 4, shape="curve", knots=4)
+    assert c == Numeric("grade", 1, 4, whole=True)
+    assert c.shape == "line"
     assert 'categories = ["1", "2", "3", "4"]' in text
-    assert "# A knot for every whole number.\n" in text
+    assert "# Whole numbers: a knot for every second one" in text
     assert "codes" not in one(flag=[0, 1] * (N // 2))[0]
     more = one(grade=RNG.permutation([0, 5, 10, 20] * (N // 4)))[1]
-    assert more == Numeric("grade", 0, 20)
+    assert more == Numeric("grade", 0, 20, whole=True)
 
 
 @pytest.mark.parametrize("values", [(0, 1), (1, 2), (0.5, 7.25)])

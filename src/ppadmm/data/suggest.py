@@ -27,7 +27,7 @@ from ppadmm.data.columns import (
     texts,
     whole,
 )
-from ppadmm.data.features import KNOTS, Categorical, Column, Numeric
+from ppadmm.data.features import Categorical, Column, Numeric
 from ppadmm.data.infer import (
     FEWEST_NUMBERS,
     draft_label,
@@ -48,6 +48,7 @@ _MARKERS = ("NA", "N/A", "n/a", "na", "#N/A", "NaN", "nan", "NULL", "Null", "nul
 _MARKERS_OF_NUMBERS = ("None", "none", "-", "--", ".", "missing", "unknown")
 _CODES = (-1, -7, -8, -9, -99, -999, -9999, 99, 999, 9999, 99_999, 999_999)
 _KEYS = {"id", "key", "index", "number", "nr", "no", "uuid", "ssn"}
+_FEW_KNOTS = "Whole numbers: a knot for every second one, a line if that makes fewer than three."
 _CALLED_SO = (
     "looks like an identifier, by its name; if it holds public codes, list them as categories"
 )
@@ -262,9 +263,7 @@ def _form(seen: Vector, few: bool, gaps: bool) -> tuple[dict[str, Any], str]:
     if len(seen) == 2:
         why = "Two values and missing ones: a curve, where missing has a place of its own."
         return {"shape": "curve", "knots": 2}, why
-    if few and (knots := int(seen[-1] - seen[0]) + 1) < KNOTS:
-        return {"shape": "curve", "knots": knots}, "A knot for every whole number."
-    return {}, ""
+    return ({"whole": True}, _FEW_KNOTS) if few else ({}, "")
 
 
 def _may_be_codes(texts_seen: list[str], seen: Vector) -> str:
