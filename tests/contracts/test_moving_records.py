@@ -66,4 +66,4 @@ def test_what_a_shard_shows(shard):
     assert repr(shard.X) == (
         "<Coded: numeric (90, 1), codes (90, 1), scale (90,), knots (90, 1), weights (90, 1, 2)>"
     )
-    assert repr([shard.X.T]) == "[<Transposed: rows (90, 5)>]"
+    assert repr([shard.X.T]) == "[<Transposed: rows (90, 11)>]"
