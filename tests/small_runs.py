@@ -22,8 +22,8 @@ from ppadmm.statements.certificate import DOMAIN
 EVIL = "</script><script>window.hacked=1</script>"
 HOSTILE = Schema(
     columns=(
-        Numeric(EVIL, 0, 1),
-        Numeric("{{ 98765431 * 98765431 }}", 0, 1),
+        Numeric(EVIL, 0, 1, shape="line"),
+        Numeric("{{ 98765431 * 98765431 }}", 0, 1, shape="line"),
         Categorical("<!--<script>", ('"><img src=x onerror="window.hacked=1">', "'&amp;")),
         Categorical("long", ("x" * 300, "b")),
     ),

@@ -26,7 +26,7 @@ def test_bounds_categories_and_classes_are_read_off_and_not_confirmed():
         Categorical("colour", ("blue", "red")),
         Numeric("same", 7, 7, whole=True),
         Numeric("nothing", 0, 0, whole=True),
-        Numeric("blank", 0, 0, whole=True),
+        Numeric("blank", 0, 0),
     )
     assert schema.label == Label("y", ("1",), ("0",))
 

@@ -12,7 +12,7 @@ from ppadmm.data import Categorical, Label, Numeric, Schema
 from ppadmm.data.knots import FEWEST, MOST, knots_for, settle_knots
 from ppadmm.datasets import load
 from ppadmm.errors import DataError, InputError
-from ppadmm.runs.run import open_data
+from ppadmm.runs.opening import open_data
 
 LABEL = Label("ill", ("yes",), ("no",))
 SCHEMA = Schema(

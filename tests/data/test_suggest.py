@@ -62,7 +62,7 @@ def test_a_file_is_drafted_edited_and_confirmed(tmp_path):
     (tmp_path / "s.toml").write_text(text.replace("confirmed = false", "confirmed = true", 1))
     data = load(tmp_path / "people.csv", schema=Schema.from_toml(tmp_path / "s.toml"))
     assert data.schema.confirmed
-    assert data.d == 4
+    assert data.schema.with_knots(0).dimension == 4
 
 
 @pytest.mark.parametrize(

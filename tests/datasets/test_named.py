@@ -35,9 +35,14 @@ needs_brazil = needs("ipums_brazil.dat")
 needs_us = needs("us_acs.csv")
 
 
+def lines(data):
+    """The records with every number as a line: the features of the paper."""
+    return data.with_schema(data.schema.with_knots(0))
+
+
 @pytest.fixture(scope="module")
 def synthetic():
-    return load("synthetic")
+    return lines(load("synthetic"))
 
 
 @pytest.fixture
@@ -57,7 +62,7 @@ def test_synthetic_is_a_census_with_a_quarter_positive(synthetic):
 
 def test_synthetic_is_always_the_same(synthetic):
     start = time.perf_counter()
-    again = load("synthetic")
+    again = lines(load("synthetic"))
     assert time.perf_counter() - start < 5
     assert np.array_equal(again.X, synthetic.X)
     assert np.array_equal(again.y, synthetic.y)
@@ -85,7 +90,7 @@ def test_synthetic_can_be_learnt_about_as_well_as_a_census(synthetic):
 @needs_adult
 @pytest.mark.parametrize(("name", "features"), [("adult", 41), ("adult-onehot", 105)])
 def test_adult_facts(name, features):
-    data = load(name)
+    data = lines(load(name))
     assert (data.n, data.d, data.train_records) == (48_842, features + 1, 35_000)
     assert int((data.y > 0).sum()) == 11_687
     assert data.schema.confirmed
@@ -109,7 +114,7 @@ def test_adult_is_read_unzipped_and_from_openml_alike(tmp_path):
 
 @needs_brazil
 def test_brazil_facts():
-    data = load("brazil")
+    data = lines(load("brazil"))
     assert (data.n, data.d, data.train_records) == (38_000, 53, 35_000)
     assert int((data.y > 0).sum()) == 19_240
     assert data.schema.confirmed
@@ -118,7 +123,7 @@ def test_brazil_facts():
 
 @needs_brazil
 def test_brazil_bounds_clip_few_values():
-    data = load("brazil")
+    data = lines(load("brazil"))
     for c in data.schema.columns:
         values = data.table[c.name].to_numpy()
         assert ((values < c.low) | (values > c.high)).mean() < 0.05
@@ -126,7 +131,7 @@ def test_brazil_bounds_clip_few_values():
 
 @pytest.fixture(scope="module")
 def us_data():
-    return load("us")
+    return lines(load("us"))
 
 
 @needs_us
@@ -260,16 +265,16 @@ def test_damaged_brazil_files_are_explained(tmp_path, content, message):
 
 def test_a_file_is_drafted_and_not_confirmed(file):
     data = load(file, label="rich")
-    assert (data.name, data.n, data.d, data.train_records) == ("people.csv", 10, 4, 8)
+    assert (data.name, data.n, data.d, data.train_records) == ("people.csv", 10, 9, 8)
     assert not data.schema.confirmed
-    assert load(str(file), label="rich", drop=["group"]).d == 2
+    assert load(str(file), label="rich", drop=["group"]).d == 7
 
 
 def test_a_file_with_a_schema_is_confirmed(file):
     with_bounds = Schema((Numeric("age", 0, 100),), infer_schema(load_table(file), "rich").label)
     data = load(file, schema=with_bounds)
     assert data.schema.confirmed
-    assert data.d == 2
+    assert data.d == 8
     with pytest.raises(InputError, match="label is 'rich', not 'age'"):
         load(file, schema=with_bounds, label="age")
 
@@ -293,7 +298,7 @@ def test_a_frame_is_as_good_as_a_file(file, make):
     assert (from_frame.name, from_frame.train_records) == ("data frame", 8)
     assert from_frame.schema.confirmed
     assert not load(frame, label="rich").schema.confirmed
-    assert load(frame, label="rich", drop=["group"]).d == 2
+    assert load(frame, label="rich", drop=["group"]).d == 7
 
 
 def test_a_frame_needs_a_label_and_records(file):
@@ -312,10 +317,10 @@ def test_the_holder_of_a_record_is_no_drafted_feature_and_stays_text(tmp_path):
     rows = [f"{20 + i},0{i % 2 + 1},{i % 3 % 2}" for i in range(10)]
     (tmp_path / "a.csv").write_text("\n".join(["age,site,rich", *rows]) + "\n")
     data = load(tmp_path / "a.csv", label="rich", holder="site")
-    assert data.schema.feature_names == ("age", "intercept")
+    assert data.schema.with_knots(0).feature_names == ("age", "intercept")
     assert set(data.table["site"].to_pylist()) == {"01", "02"}
     listed = Schema((ppadmm.data.Categorical("site", ("01", "02")),), RICH.label)
-    assert load(tmp_path / "a.csv", schema=listed, holder="site").d == 3
+    assert lines(load(tmp_path / "a.csv", schema=listed, holder="site")).d == 3
     with pytest.raises(DataError, match="no column 'town'"):
         load(tmp_path / "a.csv", label="rich", holder="town")
 
@@ -363,7 +368,7 @@ def test_public_names():
         *("Assignment", "Dataset", "Partition", "assign", "by_column", "dirichlet", "even"),
         *("shards", "sized", "split", "deal", "DataFile", "SiteFiles", "find_sites"),
         *("as_table", "read_table"),
-        *("Categorical", "Classes", "Label", "Numeric", "Schema", "Target"),
+        *("Categorical", "Classes", "Interaction", "Label", "Numeric", "Schema", "Target"),
         *("infer_schema", "suggest_schema"),
         *("Matrix", "Shard", "Vector", "normalise_rows"),
     }

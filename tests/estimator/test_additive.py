@@ -176,7 +176,10 @@ class TestWhatItTakes:
             "age", *(f"dose@{knot:.6g}" for knot in self.SCHEMA.columns[2].places),
             "dose=missing", "sex=f", "sex=m",
         ]  # fmt: skip
-        for more, words in (({"knots": 3}, "knots of its own"), ({"bounds": (0, 1)}, "bounds of")):
+        for more, words in (
+            ({"knots": [3]}, "is one number"),
+            ({"bounds": (0, 1)}, "bounds of"),
+        ):
             with pytest.raises(InputError, match=words):
                 PrivateAdditiveClassifier(schema=self.SCHEMA, **more).fit(X, y)
 

@@ -25,13 +25,13 @@ def test_a_schema(schema):
 @pytest.mark.parametrize(
     ("settings", "digest"),
     [
-        ({}, "e58365a5c31f07470f9e9de709c17ad74fcb9d57ec723f03c3d88ff549bba73b"),
+        ({}, "0a0d5cc278df17fefe2d036d60b0b816638365bc594a4a443b99fb541bf11b2a"),
         (
             {
                 **{"algorithm": "ipp", "epsilon": 0.5, "delta": 1e-6, "rounds": 4, "seed": 1},
                 **{"agents": 3, "graph": "ring", "regularisation": 0.1},
             },
-            "6b10008888f6f50fc1c06ae1c11efadd8a6a749d0eac97bba63792f895b45eee",
+            "00c0374c64cfb6f47fd21b87ac970e1c35ce116a389c215f5bcaed9f3bad0616",
         ),
     ],
     ids=["defaults", "some"],

@@ -57,15 +57,15 @@ def test_a_note_between_peers():
     [
         (
             TERMS,
-            "c6c0e48531ae079263008bf87833b3a76fccbf676d1f6e38ccf5ebe9b34b3e70",
-            "97a3e683437eedb8195bf21c3471ef2985541207b625d650e537fe54fb858fd1"
-            "c7f713bff8695837595bd858671ca5ce7d413e5331334568252ddba172965507",
+            "07eccd0eaa426beb9d2f42ff51701431bdd2e1f5a63d349bf7c7acd21f4eb7ab",
+            "f460c3b95208df023b6fe8479cfeade6a62b6f5ec73928be95e7cfd36c2fa34e"
+            "686dc1e13aed3300a8745f003f57f3b069555494bb2442c9e4e912e40bc90f09",
         ),
         (
             MORE_TERMS,
-            "844ebb71bfb1e1768ae2ccf715eec716cacdf7bc63899e0d5cb6b8e44caebdf7",
-            "9cca2899464cdd4de305e77a645dab66e2274890863b5347b2e2f54155ce1b4a"
-            "c1e2fdb902fa3b3d2715973b4d55a0757406cde828706e8952492bc37d7b5301",
+            "e4ee3ee9bff1ccbbcd75a62bf4d4e46b5feb30530d22dd18958fe9db6ffe25a6",
+            "8eee55d901f40ca139ce8b9fe92f516082bf1261cb2c5c57df96c97a1ccfe0ed"
+            "6aeb36c66bb4f34d0cf398cc4c73d0269db2b22ef77e915c0337dc0c0ffb5700",
         ),
     ],
     ids=["defaults", "all"],

@@ -30,6 +30,7 @@ AGREED = Agreement(
     eta=1e-3,
     delta=1e-6,
     weights="records",
+    knots=0,
     nonce="2026-11-16 ä",
 )
 
@@ -39,7 +40,7 @@ def test_the_digest_of_a_schema():
 
 
 def test_the_digest_of_an_agreement():
-    assert AGREED.digest == ("9db292e81f20e1252fec916c26490a06db953ff6c662f9bd86c7d310be68668e")
+    assert AGREED.digest == ("4208d72b4526b74fa257a3229828264305f8bd2ff1612b514c0f91103d0c0254")
     assert AGREED.canonical().startswith(
         b'{"adjacency":"replace-one","algorithm":"pp","beta":1e-08,'
     )
@@ -50,7 +51,7 @@ def test_the_bytes_of_a_control_message():
     note = ControlMessage(1, "0.1.0", 1.5, AGREED.digest, "rounds", 3, {0: "ab" * 64}, (0,),
                           reason="Größe", agreement={"nonce": "ä"})  # fmt: skip
     assert canonical.digest(note.encode(KEYS[1])) == (
-        "b4c3b772ecdb6bd54fbffdf624ac77bf7d94d3369992df2a906d4215d7436377"
+        "2db3cadf7c889b030f054f11cc379e813306f9cff26fccb74114d8ccaf9cd5eb"
     )
 
 
@@ -64,11 +65,11 @@ def test_the_bytes_of_a_revocation_list():
 def test_the_digest_of_settings_and_of_a_search():
     spec = RunSpec(data="x.csv", epsilon=0.5, rounds=7)
     assert spec_digest(spec, SCHEMA) == (
-        "c7fa55310fc1a4a16a0627d3c854a2dbc72e09e9f879a0c7ec7f120b5a78e4cd"
+        "762dc80aad8c6d0428f74e57553a514d1b815799f74f351f4b6d2be89db1f027"
     )
     search = Search(spec, ((0.1, 0.0), (None, 0.5)), "split", None, 0.25)
     assert spec_digest(spec, SCHEMA, search) == (
-        "cf243cebc5a6c1e15cdfea7b10bf7395382064707c7a101294833f1a7d41bd61"
+        "ce61ac117d6762acb35d94594f1807cd365e0be2f94273055e4d8321d55ca2aa"
     )
 
 
@@ -76,7 +77,7 @@ def test_the_digest_of_a_cell(monkeypatch):
     monkeypatch.setattr("ppadmm.studies.cell.__version__", "0.1.0")
     monkeypatch.setattr("ppadmm.studies.cell.accountant.VERSION", "5")
     cell = Cell(data="Köln", data_digest="ab" * 32, split=0, seeds=(0, 1), epsilons=(0.5, 1.0))
-    assert cell.digest() == ("a651fd41132e72f3930ae7a805e249efd5f39e2238905cc14c601ce6523a9284")
+    assert cell.digest() == ("ce57a19ddefac44c37375daeaa8bc8130a103e366007d36f6d920ab39f23e8cc")
     assert json_digest({"ä": [1.0, 1e-9]}) == (
         "9eab8615e2711d61cf926266bbc87381312f2151fb69bbc9492c943ef253b524"
     )

@@ -121,8 +121,8 @@ def flowers(tmp_path):
     schema = tmp_path / "flowers.toml"
     schema.write_text(
         'format = 1\nconfirmed = true\n[label]\nname = "kind"\nclasses = ["a", "b", "c"]\n'
-        '[[columns]]\nname = "width"\nlow = -2\nhigh = 4\n'
-        '[[columns]]\nname = "length"\nlow = -4\nhigh = 2\n'
+        '[[columns]]\nname = "width"\nlow = -2\nhigh = 4\nshape = "line"\n'
+        '[[columns]]\nname = "length"\nlow = -4\nhigh = 2\nshape = "line"\n'
     )
     return path, schema
 

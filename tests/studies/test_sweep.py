@@ -16,6 +16,7 @@ import pytest
 from ppadmm.accounting import Budget
 from ppadmm.algorithms.method import MethodSpec
 from ppadmm.algorithms.settings import Settings, Speaking
+from ppadmm.data.knots import settle_knots
 from ppadmm.datasets import load
 from ppadmm.engines import local
 from ppadmm.engines import processes as pool
@@ -30,6 +31,7 @@ from ppadmm.studies.sweep import CellStore, sweep
 from tests.studies.people import write_people
 
 CHANGED = {
+    "knots": 4,
     "weights": "equal",
     "adjacency": "zero-out",
     "regularisation": 0.25,
@@ -282,7 +284,9 @@ def test_the_curve_ends_where_the_agents_do(cell):
 
 def test_the_curve_is_the_mean_over_agents_of_their_own_loss_by_weight(cell):
     (outcome,) = run_cell(replace(cell, epsilons=(4.0,), curve=True))
-    federation = build_federation(load(cell.data, label="ill"), 3, "ring", Logistic(), 0)
+    data = load(cell.data, label="ill")
+    data = data.with_schema(settle_knots(data.schema, data.train_records, 4.0))
+    federation = build_federation(data, 3, "ring", Logistic(), 0)
     plan = federation.chosen(MethodSpec(rounds=4), [Budget(4.0, 1e-4)] * 3)
     settings = Settings(4, (plan.eta,) * 2, (0.0,) * 2, (Budget(4.0, 1e-4),) * 2)
     agents = make_agents(

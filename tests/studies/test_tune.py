@@ -25,7 +25,7 @@ from ppadmm.studies import tune as module
 from ppadmm.studies.tune import tune
 from ppadmm.studies.tune_text import tune_text
 
-SPEC = RunSpec(epsilon=2.0, rounds=4, agents=3, seed=1)
+SPEC = RunSpec(epsilon=2.0, rounds=4, agents=3, seed=1, knots=0)
 
 
 @pytest.fixture(scope="module")

@@ -67,7 +67,8 @@ class Party:
 class Agreement(MethodSpec):
     """The terms of one run: a method with nothing left open, and who takes part.
 
-    Party i is agent i; `edges` says who talks to whom.
+    Party i is agent i; `edges` says who talks to whom. `schema` is the digest of the schema with
+    `knots` for curves that name none.
 
     `nonce` tells runs under the same terms apart. `patience` is how many seconds a peer waits for a
     silent neighbour before it ends the run. With a `pace` > 0 a message leaves that many seconds
@@ -86,10 +87,10 @@ class Agreement(MethodSpec):
     def __post_init__(self) -> None:
         require_format("The agreement", self.format, FORMAT, DRAFT_ANEW)
         super().__post_init__()
-        if None in (self.rounds, self.eta, self.weights, self.knots):
+        if None in (self.rounds, self.eta, self.weights):
             raise InputError(
-                "The agreement leaves rounds, eta, weights or knots open; take the file that "
-                "ppadmm peer agree wrote."
+                "The agreement leaves rounds, eta or weights open; take the file that ppadmm peer "
+                "agree wrote."
             )
         object.__setattr__(self, "beta", self.beta or BETA)
         object.__setattr__(self, "parties", tuple(self.parties))

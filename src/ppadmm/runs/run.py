@@ -15,10 +15,8 @@ from ppadmm.accounting.event_data import to_plain
 from ppadmm.algorithms import Settings
 from ppadmm.algorithms.method import MethodSpec, settings_of, strictest
 from ppadmm.arrays import Array
-from ppadmm.data import Dataset, Partition, Schema, StreamedData, open_stream
+from ppadmm.data import Dataset, StreamedData
 from ppadmm.data.fingerprint import fingerprint
-from ppadmm.data.knots import settle_knots
-from ppadmm.datasets import load
 from ppadmm.engines import local
 from ppadmm.errors import InputError
 from ppadmm.problem import loss_for, risk_over
@@ -39,6 +37,7 @@ from ppadmm.runs.federation import (
 from ppadmm.runs.hints import hints
 from ppadmm.runs.ledger_session import LedgerOptions, LedgerSession, open_session
 from ppadmm.runs.metrics import Metrics
+from ppadmm.runs.opening import open_data
 from ppadmm.runs.specification import RunSpec, Search
 from ppadmm.statements.claims import Statement, finite_or_none
 from ppadmm.statements.facts import RunFacts, disclosure_of, reasons_against, statement_of
@@ -273,28 +272,6 @@ def prepare_opened(
     )
     spec = spec.settled(spec.data if data is None else opened.name, federation.graph.size)
     return Prepared.of(spec, federation)
-
-
-def open_data(spec: RunSpec, data: object | None = None) -> Dataset | StreamedData:
-    """Read what a spec names, or take the data that were given; every curve has its knots."""
-    opened = _opened(spec, data)
-    schema = settle_knots(opened.schema, opened.train_records, spec.mean_epsilon, spec.knots)
-    return opened.with_schema(schema)
-
-
-def _opened(spec: RunSpec, data: object | None) -> Dataset | StreamedData:
-    if isinstance(data, Dataset | StreamedData):
-        return data
-    if data is None and spec.streamed:
-        schema = Schema.from_toml(spec.schema) if isinstance(spec.schema, str) else spec.schema
-        return open_stream(spec.data, schema, spec.memory)
-    return load(
-        spec.data if data is None else data,
-        label=spec.label,
-        data_dir=spec.data_dir,
-        schema=spec.schema,
-        holder=Partition.parse(spec.partition).column,
-    )
 
 
 def train(

@@ -48,7 +48,8 @@ from ppadmm.runs.facts import tuned_facts
 from ppadmm.runs.federation import Reservations
 from ppadmm.runs.folder import write_run
 from ppadmm.runs.ledger_session import LedgerOptions, LedgerSession
-from ppadmm.runs.run import Prepared, Result, open_data, open_ledger, prepare_opened, run
+from ppadmm.runs.opening import open_data
+from ppadmm.runs.run import Prepared, Result, open_ledger, prepare_opened, run
 from ppadmm.runs.scoring import (
     ReplayedLedger,
     SearchLedger,
