@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 
 from ppadmm.errors import EntropyError
 from ppadmm.noise import FINENESS, Key, SecureNoise
-from ppadmm.sampling import keystream, stock
+from ppadmm.sampling import grid, keystream, stock
 from ppadmm.sampling.keystream import Keystream, expand
 from ppadmm.sampling.stock import Store, store
 
@@ -136,13 +136,16 @@ class TestStore:
 
     def test_what_was_handed_out_is_wiped(self):
         shelf = Store(Keystream(keys()))
-        taken = shelf.take("normal", 100)
+        shelf.take("normal", 10)
         kept = shelf._stocks["normal"]._ready
-        assert not kept.digit[:100].any()
-        assert kept.digit[100:200].all()
-        assert taken.digit.all()
-        taken.wipe()
-        assert not any(part.any() for part in (taken.digit, taken.whole, taken.negative))
+        assert kept.digit[10:300].all()
+        grid.release(np.zeros(100), 1.0, -44, "normal", shelf)
+        some = slice(10, 110)
+        assert not any(part[some].any() for part in (kept.digit, kept.whole, kept.negative))
+        assert kept.digit[110:300].all()
+        rest = len(kept)
+        grid.release(np.zeros(rest), 1.0, -44, "normal", shelf)
+        assert not kept.digit[10:].any()
 
     def test_laws_have_words_of_their_own(self):
         shelf = Store(Keystream(keys()))

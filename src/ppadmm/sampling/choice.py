@@ -45,7 +45,7 @@ def _module(name: str) -> Any:
 
 
 def _compile(drawn: int) -> bool:
-    kernel = os.environ.get(KERNEL, "auto")
+    kernel = os.environ.get(KERNEL)
     if kernel == "numpy" or not _has_numba():
         return False
     return kernel == "numba" or drawn >= WORTHWHILE or "numba" in sys.modules

@@ -13,8 +13,8 @@ def release(values: Array, scale: float, exponent: int, law: str) -> Array:
     """Return values + noise on the grid 2^exponent; values (d,)."""
     measurement = _measurement(law, values.size, scale, exponent)
     released = np.asarray(measurement(values.tolist()), dtype=np.float64)
-    if released.shape != values.shape:
-        raise InputError(f"OpenDP returned {released.size} values in place of {values.size}.")
+    if released.shape != values.shape or not np.isfinite(released).all():
+        raise InputError("OpenDP returned a value of the wrong shape or not finite.")
     return released
 
 

@@ -40,6 +40,11 @@ class Deviates:
         """Return the digits of one number that are known."""
         return [int(self.digit[i]), *self.further.get(i, ())]
 
+    def part(self, start: int, n: int) -> "Deviates":
+        """Return n numbers where they are; they may have one digit each only."""
+        mine = slice(start, start + n)
+        return Deviates(self.negative[mine], self.whole[mine], self.digit[mine])
+
     def move(self, start: int, n: int, to: "Deviates", at: int) -> None:
         """Move n numbers into another's room; nothing of them stays here."""
         mine, theirs = slice(start, start + n), slice(at, at + n)
@@ -63,9 +68,17 @@ class Stock:
         self._ready, self._next, self._drawn = Deviates.blank(0), 0, 0
 
     def take(self, n: int) -> Deviates:
-        """Return n numbers that nobody had before."""
-        taken, filled = Deviates.blank(n), 0
+        """Return n numbers that nobody had before; who takes them wipes them."""
         self._drawn += n
+        start, self._next = self._next, self._next + n
+        if self._next <= len(self._ready) and not self._ready.further:
+            return self._ready.part(start, n)
+        self._next = start
+        return self._collected(n)
+
+    def _collected(self, n: int) -> Deviates:
+        """Return n numbers, of several batches if need be."""
+        taken, filled = Deviates.blank(n), 0
         while filled < n:
             if self._next == len(self._ready):
                 self._ready, self._next = draw(self.law, self.stream, self._drawn), 0
