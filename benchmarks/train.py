@@ -1,13 +1,19 @@
 """CPU time of one private training against one non-private fit, in the same process and run.
 
     python benchmarks/train.py [--data-dir DIR] [--repeats 5] [--megabytes 400] [--out FILE]
+    python benchmarks/train.py --curves [--repeats 15]      # writes results/train-curves.json
 
-PP-ADMM: 5 agents, 30 rounds, ε = 1, δ = 1e-4, β = 1e-8, η = 0.002, seeded noise;
+PP-ADMM: lines, 5 agents, 30 rounds, ε = 1, δ = 1e-4, β = 1e-8, η = 0.002, seeded noise;
 calibration included. Against it scikit-learn's LogisticRegression (L-BFGS, C = 100) on the same
 records pooled in one place. Loading and evaluation are left out of both, both use one BLAS
 thread, and the repeats alternate; the table shows medians of `time.process_time`, and the ratio of
 wall-clock medians beside it. The compiled kernel is used unless PPADMM_KERNEL says otherwise. The
 first fit, which loads (or compiles) it and packs the records, is not counted; its cost is "first".
+
+With --curves numbers are curves, as they are by default, all settings are the defaults at ε = 1 and
+δ = 1e-4, and scikit-learn's fit has its own defaults (C = 1, run until it converges) on the same
+dense rows. Secure and seeded noise and scikit-learn alternate. Here every training starts from
+records that are not laid out yet; "again" is a second one on the same records.
 
 A second table compares the bytes that one gradient reads per second with a plain read (`X.sum()`)
 of the same arrays, which are larger than the caches.
@@ -33,13 +39,10 @@ from ppadmm.accounting import accountant
 from ppadmm.accounting.calibration import calibrate
 from ppadmm.data import Shard
 from ppadmm.data.coded import Coded
-from ppadmm.datasets.named import DATA_DIR_VARIABLE
-from ppadmm.engines import local
-from ppadmm.noise import SeededNoise
+from ppadmm.datasets.named import DATA_DIR_VARIABLE, load
 from ppadmm.problem import Logistic, risk_of
-from ppadmm.runs.federation import make_agents
 from ppadmm.runs.metrics import evaluate
-from ppadmm.runs.run import prepare
+from ppadmm.runs.run import execute, prepare
 from ppadmm.runs.specification import RunSpec
 
 SETTINGS = {
@@ -49,6 +52,7 @@ SETTINGS = {
     "epsilon": 1.0,
     "delta": 1e-4,
     "eta": 0.002,
+    "knots": 0,
     "seed": 0,
 }
 PACKAGES = ("ppadmm", "numpy", "scipy", "scikit-learn")
@@ -58,12 +62,7 @@ def fit_ppadmm(prepared):
     """One whole training, calibration included; returns the model (d,)."""
     calibrate.cache_clear()
     accountant.epsilon.cache_clear()
-    spec, noise = prepared.spec, SeededNoise((prepared.spec.seed,))
-    sites = prepared.federation.sites(prepared.method, prepared.budgets)
-    agents = make_agents(
-        spec.algorithm, sites, [prepared.settings] * len(sites), noise, capped=True
-    )
-    return local.run(agents).model()[0]
+    return execute(prepared).trace.model(prepared.weights)[0]
 
 
 def fit_sklearn(X, y):
@@ -118,6 +117,50 @@ def measure(data, data_dir, repeats):
         "sklearn_test_error": float(1 - model.score(test_X, test_y)),
         "sklearn_iterations": int(model.n_iter_[0]),
     }
+
+
+def measure_curves(name, data_dir, repeats):
+    """Time trainings with curves, secure and seeded, against one default fit of scikit-learn."""
+    data, spec = load(name, data_dir=data_dir), RunSpec(epsilon=1.0, delta=1e-4, seed=0)
+    federation = prepare(spec, data).federation
+    pooled, (test_X, test_y) = federation.pooled(), federation.test
+    X, y = dense(pooled.X), pooled.y
+    found = {"sklearn": [], "secure": [], "secure again": [], "seeded": [], "seeded again": []}
+    fit_ppadmm(prepare(spec, data))  # loads the kernel
+    for _ in range(repeats):
+        for noise, seed in (("secure", None), ("seeded", 0)):
+            prepared = prepare(spec, data).changed(seed=seed)
+            for again in ("", " again"):
+                time_, theta = seconds(fit_ppadmm, prepared)
+                found[noise + again].append(time_)
+        time_, model = seconds(LogisticRegression(max_iter=1000).fit, X, y)
+        found["sklearn"].append(time_)
+    return {
+        "data": name,
+        "records": len(y),
+        "features": X.shape[1],
+        "rounds": prepared.settings.rounds,
+        "seconds": found,
+        "ppadmm_test_error": float(evaluate(dense(test_X), test_y, theta[None]).error[0]),
+        "sklearn_test_error": float(1 - model.score(dense(test_X), test_y)),
+        "sklearn_iterations": int(model.n_iter_[0]),
+    }
+
+
+def show_curves(row):
+    """Print a line for each kind of noise: medians, and medians of ratios within a repeat."""
+    theirs = [cpu for cpu, _ in row["seconds"]["sklearn"]]
+    for noise in ("secure", "seeded"):
+        cells = []
+        for again in ("", " again"):
+            ours = [cpu for cpu, _ in row["seconds"][noise + again]]
+            ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
+            cells += [f"{statistics.median(ours):.3f}", f"{statistics.median(ratios):.2f}"]
+        print(
+            f"| {row['data']} | {row['features']} | {row['rounds']} | {noise} | "
+            f"{statistics.median(theirs):.3f} | {' | '.join(cells)} |",
+            flush=True,
+        )
 
 
 def bandwidth(megabytes, d=50):
@@ -175,8 +218,34 @@ def main():
     parser.add_argument("--data-dir", default=os.environ.get(DATA_DIR_VARIABLE))
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--megabytes", type=int, default=400)
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results/train.json")
+    parser.add_argument("--curves", action="store_true")
+    parser.add_argument("--out", type=Path)
     args = parser.parse_args()
+    name = "train-curves.json" if args.curves else "train.json"
+    file = args.out or Path(__file__).parent / "results" / name
+    machine = {"machine": platform.machine(), "system": platform.platform(), "cpus": os.cpu_count()}
+    versions = {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
+    result = {"machine": machine, "versions": versions, "blas_threads": 1}
+    result |= curve_tables(args) if args.curves else tables(args)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def curve_tables(args):
+    """Print the table of --curves."""
+    print(
+        "| data | features | rounds | noise | scikit-learn, CPU s | PP-ADMM, CPU s | ratio | "
+        "again, CPU s | ratio |\n|---|---|---|---|---|---|---|---|---|"
+    )
+    rows = []
+    for data in ("adult", "us", "brazil") if args.data_dir else ("synthetic",):
+        rows.append(measure_curves(data, args.data_dir, args.repeats))
+        show_curves(rows[-1])
+    return {"rows": rows}
+
+
+def tables(args):
+    """Print the two tables of lines."""
     print(
         "| data | records | features | PP-ADMM, CPU s | scikit-learn, CPU s | ratio | "
         "ratio, wall | first, CPU s | PP-ADMM, test error | scikit-learn, test error |\n"
@@ -186,13 +255,7 @@ def main():
     for data in ("adult", "brazil") if args.data_dir else ("synthetic",):
         rows.append(measure(data, args.data_dir, args.repeats))
         show(rows[-1])
-    bandwidths = list(bandwidth(args.megabytes))
-    machine = {"machine": platform.machine(), "system": platform.platform(), "cpus": os.cpu_count()}
-    versions = {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
-    result = {"machine": machine, "versions": versions, "blas_threads": 1, "rows": rows}
-    result["bandwidth"] = bandwidths
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    args.out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return {"rows": rows, "bandwidth": list(bandwidth(args.megabytes))}
 
 
 if __name__ == "__main__":

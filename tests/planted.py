@@ -26,7 +26,11 @@ except ImportError:
 NAME = "Zebulon"
 """Everybody's first name, in a column that no schema lists."""
 SCHEMA = Schema(
-    columns=(Numeric("age", 0, 130), Numeric("dose", 0, 2), Categorical("sex", ("f", "m"))),
+    columns=(
+        Numeric("age", 0, 130, shape="line"),
+        Numeric("dose", 0, 2),
+        Categorical("sex", ("f", "m")),
+    ),
     label=Label("ill", ("yes",), ("no",)),
 )
 CONTAINERS = (dict, list, tuple, set, frozenset, deque, partial)

@@ -21,6 +21,7 @@ from ppadmm.arrays import Array
 from ppadmm.datasets import SOURCES, data_folder
 from ppadmm.noise import FINENESS, Key, NoiseSource, SecureNoise
 from ppadmm.problem import kernels
+from ppadmm.sampling.choice import in_words
 
 DRAWS = 4096
 BYTES = 1 << 16
@@ -32,7 +33,7 @@ BASE = (
 )  # fmt: skip
 EXTRAS = {
     "docs": ("furo", "building the documentation"),
-    "fast": ("numba", "compiled gradients: training in less time"),
+    "fast": ("numba", "compiled gradients and noise: training in less time"),
     "figures": ("matplotlib", "ppadmm reproduce: the paper's figures"),
     "mlflow": ("mlflow-skinny", "tracking runs with MLflow"),
     "peer": ("eclipse-zenoh", "links between sites over a network"),
@@ -65,6 +66,7 @@ class Findings:
     data_dir: str | None
     data: dict[str, bool]
     kernel: str
+    sampler: str
     noise: tuple[Look, ...]
     problems: tuple[str, ...]
 
@@ -98,6 +100,7 @@ def examine(
         data_dir=None if folder is None else str(folder),
         data={name: source.present(folder) for name, source in SOURCES.items()},
         kernel=quickest if kernel == "auto" else kernel,
+        sampler=in_words(),
         noise=looks,
         problems=tuple(_problems(packages, looks, kernel)),
     )

@@ -11,6 +11,7 @@
     │   ├── ForeignError    ... bytes from a network that are not a message of this run
     │   ├── OutOfBoundsError    ... a message of this run with numbers that its terms exclude
     │   └── DisagreementError   ... neighbours hold other terms than this site
+    ├── EntropyError        the random generator is broken; nothing is released
     ├── WorkerError         a process that did part of the work is gone
     ├── LedgerError         a ledger is damaged, in use elsewhere, or none at all
     ├── CertificateError    a certificate does not hold
@@ -115,6 +116,12 @@ class UnfinishedError(PpadmmError):
     """The results of a run are written down; a certificate or a report of them is not."""
 
     exit_code = 12
+
+
+class EntropyError(PpadmmError):
+    """The random generator of the system or its expansion is broken; nothing is released."""
+
+    exit_code = 13
 
 
 class PrivacyWarning(UserWarning):

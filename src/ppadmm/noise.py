@@ -1,14 +1,13 @@
 """Noise sources. The only place in the package where randomness is drawn for a release.
 
-`SecureNoise` samples a discrete Gaussian exactly, from the operating system's entropy, through
-OpenDP. `SeededNoise` is for simulation: repeatable, hence not private.
+`SecureNoise` is exactly a continuous law rounded to a grid (`ppadmm.sampling`), from the operating
+system's entropy. `SeededNoise` is for simulation: repeatable, hence not private.
 """
 
 import math
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, Protocol
 
@@ -17,6 +16,9 @@ from numpy.random.bit_generator import ISeedSequence
 
 from ppadmm.arrays import Array, Rows
 from ppadmm.errors import InputError
+from ppadmm.sampling import choice, discrete
+from ppadmm.sampling import grid as on_grid
+from ppadmm.sampling.stock import store
 
 FINENESS = 2.0**-44
 """Grids are at most this fraction of the noise's standard deviation."""
@@ -118,21 +120,20 @@ def _gamma_vector(generator: np.random.Generator, size: int, rate: float) -> Arr
 
 @dataclass(frozen=True)
 class SecureNoise:
-    """Exactly sampled discrete Gaussian noise on a grid, through OpenDP.
+    """Exactly sampled noise on a grid; `PPADMM_NOISE` says by whom.
 
-    The value itself goes through the measurement: it is rounded to the grid 2ᵏ ≤ `grid`, and
-    the sum is formed in exact arithmetic. OpenDP checks neither length nor NaN, so we do.
+    The value itself is rounded to the grid 2ᵏ ≤ `grid`, and the sum is formed in exact arithmetic.
     """
 
     secure: bool = field(default=True, init=False)
 
     def gaussian(self, values: Array, scale: Array, grid: Array, key: Key) -> Array:
-        """Release each row through `make_gaussian`; `key` is not used."""
-        return self._released("gaussian", values, scale, grid)
+        """Add Gaussian noise to each row; `key` is not used."""
+        return self._released("normal", values, scale, grid)
 
     def laplace(self, values: Array, scale: Array, grid: Array, key: Key) -> Array:
-        """Release each row through `make_laplace`; `key` is not used."""
-        return self._released("laplace", values, scale, grid)
+        """Add Laplace noise to each row; `key` is not used."""
+        return self._released("exponential", values, scale, grid)
 
     def gamma(self, size: int, rate: Array, key: Key) -> Array:
         """Draw from the system's entropy in floating point: secret, but not exactly sampled."""
@@ -143,7 +144,7 @@ class SecureNoise:
         """Return itself: no state belongs to a replicate."""
         return self
 
-    def _released(self, kind: str, values: Array, scale: Array, grid: Array) -> Array:
+    def _released(self, law: str, values: Array, scale: Array, grid: Array) -> Array:
         if values.ndim != 2 or not len(values) == len(scale) == len(grid):
             raise InputError(
                 f"Expected one scale and one grid per row, got values of shape {values.shape}, "
@@ -151,15 +152,15 @@ class SecureNoise:
             )
         if not np.isfinite(values).all():
             raise InputError("Expected finite values to add noise to, got NaN or infinity.")
-        rows = zip(values, scale, grid, strict=True)
-        return np.stack([self._release(kind, v, float(s), float(g)) for v, s, g in rows])
-
-    def _release(self, kind: str, row: Array, scale: float, grid: float) -> Array:
-        measurement = _measurement(kind, row.size, scale, grid_exponent(grid))
-        released = np.asarray(measurement(row.tolist()), dtype=np.float64)
-        if released.shape != row.shape or not np.isfinite(released).all():
-            raise InputError("The noise source returned a value of the wrong shape or not finite.")
+        released = np.empty(values.shape)
+        for row, value, s, g in zip(released, values, scale, grid, strict=True):
+            row[:] = self._release(law, value, float(s), grid_exponent(float(g)))
         return released
+
+    def _release(self, law: str, row: Array, scale: float, exponent: int) -> Array:
+        if choice.sampler() == "opendp":
+            return discrete.release(row, scale, exponent, law)
+        return on_grid.release(row, scale, exponent, law, store())
 
 
 def grid_exponent(grid: float) -> int:
@@ -169,21 +170,11 @@ def grid_exponent(grid: float) -> int:
     return math.frexp(grid)[1] - 1
 
 
-@lru_cache(maxsize=256)
-def _measurement(kind: str, size: int, scale: float, k: int) -> Any:
-    import opendp.prelude as dp
-
-    dp.enable_features("contrib")
-    domain = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=size)
-    if kind == "laplace":
-        return dp.m.make_laplace(domain, dp.l1_distance(T=float), scale=scale, k=k)
-    return dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=scale, k=k)
-
-
 def total_variation(size: int, scale: float, grid: float) -> float:
     """Bound the distance of a discrete Gaussian on grid g from a rounded continuous one.
 
-    d·g²/(8σ²) for d coordinates (docs/privacy.md, section 6), for any g ≤ σ.
+    d·g²/(8σ²) for d coordinates (docs/privacy.md, section 6), for any g ≤ σ. The exact sampler has
+    distance 0, OpenDP's has this one; it is charged for either (docs/decisions/0020).
     """
     if grid > scale:
         raise InputError(f"Expected grid ≤ scale, got {grid!r} > {scale!r}.")

@@ -28,7 +28,7 @@ def test_json_has_the_claim_beside_what_was_shown(command):
 def test_the_secure_sampler_in_the_loop(command):
     figures = command("audit", "--algorithm", "pp", "--runs", 200, "--secure", "--json").json
     assert len(figures["games"]) == 9
-    assert {game["noise"] for game in figures["games"]} == {"OpenDP, secure"}
+    assert {game["noise"] for game in figures["games"]} == {"exact sampler, secure"}
     assert all(game["runs"] == 200 and game["passed"] for game in figures["games"])
 
 

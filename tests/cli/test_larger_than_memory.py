@@ -194,7 +194,7 @@ def test_wide_data_never_forms_a_square_matrix(memory, monkeypatch):
     code = np.random.default_rng(0).integers(0, d, 2000)
     table = {"x": code / d, "code": code.astype(str), "y": np.where(code % 3, "yes", "no")}
     pq.write_table(pa.table(table), "wide.parquet", row_group_size=300)
-    columns = (Numeric("x", 0, 1), Categorical("code", tuple(map(str, range(d)))))
+    columns = (Numeric("x", 0, 1, shape="line"), Categorical("code", tuple(map(str, range(d)))))
     Path("wide.toml").write_text(Schema(columns, SCHEMA.label).to_toml())
     spec = RunSpec(data="wide.parquet", schema="wide.toml", memory=memory, rounds=2, agents=2,
                    epsilon=50.0, delta=1e-3, seed=0)  # fmt: skip

@@ -10,6 +10,8 @@ import pytest
 
 from ppadmm.accounting import Budget
 from ppadmm.accounting.protection import Protection
+from ppadmm.data import Schema
+from ppadmm.data.knots import knots_for
 from ppadmm.ledger.owner import OwnerLedger
 from ppadmm.peers.agreement_file import load_agreement, save_agreement
 from ppadmm.peers.settings import PeerFile
@@ -39,7 +41,10 @@ class TestAgreeing:
         terms = load_agreement(tmp_path / "agreement.json")
         assert [party.records for party in terms.parties] == [300, 301, 302]
         assert [party.epsilon for party in terms.parties] == [1.0, 2.0, 3.0]
-        assert (terms.schema, terms.parameters, terms.rounds) == (SCHEMA.digest(), 5, 9)
+        agreed = SCHEMA.with_knots(terms.knots)
+        assert (terms.schema, terms.parameters, terms.rounds) == (agreed.digest(), 15, 9)
+        assert terms.knots == knots_for(903, 3, 2.0)
+        assert f"curves of {terms.knots} knots" in done.out
         for i in range(3):
             save_agreement(terms, tmp_path / f"site-{i}" / "agreement.json")
             done = command("peer", "sign", f"site-{i}/peer.toml", "--yes")
@@ -69,7 +74,7 @@ class TestAgreeing:
     @pytest.mark.parametrize(
         ("given", "reason"),
         [
-            (("--rounds", 5000), "3 sites, 5000 rounds and 5 features take long to simulate"),
+            (("--rounds", 5000), "3 sites, 5000 rounds and 15 features take long to simulate"),
             (("--algorithm", "dvp", "--rounds", 5), "Unknown algorithm 'dvp'"),
         ],
     )
@@ -98,9 +103,15 @@ class TestAgreeing:
             command("peer", "agree", cards[0], cards[2]).err
         )
         card = json.loads(Path(cards[1]).read_text())
-        Path("other.json").write_text(json.dumps({**card, "schema": "0" * 64}))
+        other = Schema.from_dict({**card["schema"], "missing": ["nothing"]})
+        Path("other.json").write_text(json.dumps({**card, "schema": other.to_dict()}))
         done = command("peer", "agree", cards[0], "other.json", cards[2])
-        assert "'site-1' has the schema 000000000000…" in done.err
+        assert f"'site-1' has the schema {other.digest()[:12]}…" in done.err
+        for schema in ("0" * 64, {}, {**card["schema"], "columns": 7}, None):
+            Path("other.json").write_text(json.dumps({**card, "schema": schema}))
+            done = command("peer", "agree", cards[0], "other.json", cards[2])
+            assert "other.json is no card of a site" in done.err
+            assert (done.code, done.err.count("\n")) == (2, 1)
         Path("bad.json").write_text("[")
         for file in ("bad.json", "none.json", "site-0/schema.toml"):
             assert command("peer", "agree", file).code == 2

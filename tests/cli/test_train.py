@@ -203,7 +203,7 @@ class TestFiles:
         assert [path.name for path in Path("runs").iterdir()] == ["one"]
 
     def test_the_files_agree_with_what_was_printed(self, ppadmm):
-        figures = ppadmm(*private("--json", "--out", "one")).json
+        figures = ppadmm(*private("--json", "--linear", "--out", "one")).json
         assert json.loads(Path("one/result.json").read_text()) == figures
         assert Path("one/statement.txt").read_text().startswith("PRIVATE: ε = ")
         model = json.loads(Path("one/model.json").read_text())
@@ -337,3 +337,18 @@ def test_centralised_says_that_all_records_are_at_one_place(command):
     said = " ".join(out.split())
     assert said.startswith("centralised on synthetic: all records of 5 agents at one place, no net")
     assert "erdos" not in said
+
+
+def test_curves_lines_and_knots(ppadmm):
+    def features(*words):
+        return ppadmm(*private("--json", *words)).json["features"]
+
+    assert (features("--linear"), features("--knots", 4), features("--knots", 0)) == (5, 13, 5)
+    assert features() == 15
+    for words, said in (
+        (("--linear", "--knots", 4), "Straight lines have no knots; leave out --linear"),
+        (("--knots", 1), "Expected 2 knots or more, or 0 for straight lines, got 1."),
+    ):
+        refused = ppadmm(*private(*words))
+        assert (refused.code, refused.err.count("\n")) == (2, 1)
+        assert said in refused.err

@@ -111,7 +111,7 @@ class TestFiles:
 
     def test_a_card(self, tmp_path, found):
         file = tmp_path / "card.json"
-        card = Card(0, agreed().parties[0], SCHEMA.digest(), 4, 2)
+        card = Card(0, agreed().parties[0], SCHEMA.to_dict())
         file.write_text(json.dumps(card.to_dict()))
         assert Card.load(file) == card
         change(file, found)

@@ -57,13 +57,13 @@ def test_a_users_own_kind_of_shard_shows_no_more(shard):
         note: str = "mine"
 
     mine = Mine(shard.X, shard.y)
-    assert repr(mine) == "<Mine: X (90, 5), y (90,)>"
+    assert repr(mine) == "<Mine: X (90, 11), y (90,)>"
     assert pickled(mine) is None
 
 
 def test_what_a_shard_shows(shard):
-    assert repr(shard) == str(shard) == f"{shard}" == "<Shard: X (90, 5), y (90,)>"
+    assert repr(shard) == str(shard) == f"{shard}" == "<Shard: X (90, 11), y (90,)>"
     assert repr(shard.X) == (
-        "<Coded: numeric (90, 2), codes (90, 1), scale (90,), knots (90, 0), weights (90, 0, 2)>"
+        "<Coded: numeric (90, 1), codes (90, 1), scale (90,), knots (90, 1), weights (90, 1, 2)>"
     )
-    assert repr([shard.X.T]) == "[<Transposed: rows (90, 5)>]"
+    assert repr([shard.X.T]) == "[<Transposed: rows (90, 11)>]"

@@ -16,6 +16,7 @@ ROOT = Path(ppadmm.__file__).parent
 LAYERS = [
     {"__init__", "errors", "arrays"},
     {"checks", "registry", "canonical", "files", "records"},
+    {"sampling"},
     {"noise"},
     {"data"},
     {"datasets"},

@@ -11,6 +11,7 @@ from scipy.stats import chi2, chisquare, kstest
 
 from ppadmm.errors import InputError
 from ppadmm.noise import FINENESS, Key, SecureNoise, SeededNoise, grid_exponent, total_variation
+from ppadmm.sampling import choice
 
 KEY = Key(agent=1, round=2, purpose="b")
 P_LEAST = 1e-6
@@ -23,6 +24,13 @@ def secure(values, scale: float, grid: float) -> np.ndarray:
     return SecureNoise().gaussian(rows, scale * full, grid * full, KEY)
 
 
+@pytest.fixture(params=choice.CHOICES)
+def sampler(request, monkeypatch):
+    monkeypatch.setenv(choice.VARIABLE, request.param)
+    return request.param
+
+
+@pytest.mark.usefixtures("sampler")
 class TestSecure:
     @pytest.mark.parametrize("scale", [1e-9, 1.0, 300.0])
     def test_is_normal(self, scale):
@@ -61,13 +69,16 @@ class TestSecure:
         released = secure(values, 1e-3, 1.0)[0]
         np.testing.assert_array_equal(released, np.round(values))
 
-    def test_a_coarse_grid_has_the_law_of_a_discrete_gaussian(self):
-        sample = secure(np.zeros(4000), 1.0, 1.0)[0]
+    def test_a_coarse_grid_has_the_law_of_its_sampler(self, sampler):
+        """The exact one is a rounded Gaussian, OpenDP's a discrete one."""
+        sample = secure(np.zeros(100_000), 1.0, 1.0)[0]
         k = np.arange(-3, 4)
-        law = np.exp(-(k**2) / 2.0)
+        rounded, discrete = ndtr(k + 0.5) - ndtr(k - 0.5), np.exp(-(k**2) / 2.0)
+        law, other = (rounded, discrete) if sampler == "exact" else (discrete, rounded)
         inside = sample[np.abs(sample) <= 3]
         counts = np.array([(inside == j).sum() for j in k])
         assert chisquare(counts, law / law.sum() * len(inside)).pvalue > P_LEAST
+        assert chisquare(counts, other / other.sum() * len(inside)).pvalue < P_LEAST
 
     def test_each_row_has_its_own_scale(self):
         values, scale = np.zeros((2, 2000)), np.array([1.0, 100.0])
@@ -105,6 +116,20 @@ class TestSecure:
     def test_says_that_it_is_secure(self):
         assert SecureNoise().secure
         assert not SeededNoise((0,)).secure
+
+
+def test_an_unknown_sampler_is_refused(monkeypatch):
+    monkeypatch.setenv(choice.VARIABLE, "quick")
+    with pytest.raises(InputError, match="PPADMM_NOISE"):
+        secure([0.0], 1.0, 2.0**-20)
+
+
+@pytest.mark.parametrize(
+    ("noise", "words"), [("exact", "exact sampler, secure"), ("opendp", "OpenDP, secure")]
+)
+def test_statements_name_the_sampler_in_use(noise, words, monkeypatch):
+    monkeypatch.setenv(choice.VARIABLE, noise)
+    assert choice.in_words() == words
 
 
 @given(st.floats(1e-300, 1e300))

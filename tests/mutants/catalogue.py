@@ -11,5 +11,6 @@ The order is that of docs/audit.md.
 from tests.mutants.of_ledgers import BOOKS, CLAIMS, RECORDS
 from tests.mutants.of_noise import NOISE
 from tests.mutants.of_runs import ENDS, TESTS
+from tests.mutants.of_sampling import SAMPLING
 
-MUTANTS = (*NOISE, *TESTS, *ENDS, *RECORDS, *BOOKS, *CLAIMS)
+MUTANTS = (*NOISE, *SAMPLING, *TESTS, *ENDS, *RECORDS, *BOOKS, *CLAIMS)

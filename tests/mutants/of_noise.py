@@ -73,13 +73,12 @@ NOISE = (
             Change("noise.py", "FINENESS = 2.0**-44\n", "_DRAWN: Any = {}\nFINENESS = 2.0**-44\n"),
             Change(
                 "noise.py",
-                '        """Release each row through `make_gaussian`; `key` is not used."""\n'
-                '        return self._released("gaussian", values, scale, grid)\n',
+                '        return self._released("normal", values, scale, grid)\n',
                 '        if key.purpose != "linear":\n'
-                '            return self._released("gaussian", values, scale, grid)\n'
+                '            return self._released("normal", values, scale, grid)\n'
                 "        place = (key.agent, key.round, values.shape)\n"
                 "        if place not in _DRAWN:\n"
-                '            _DRAWN[place] = self._released("gaussian", values, scale, grid)\n'
+                '            _DRAWN[place] = self._released("normal", values, scale, grid)\n'
                 "        return _DRAWN[place]\n",
             ),
         ),
@@ -92,8 +91,8 @@ NOISE = (
         (
             Change(
                 "noise.py",
-                "_measurement(kind, row.size, scale, grid_exponent(grid))",
-                "_measurement(kind, row.size, 0.9 * scale, grid_exponent(grid))",
+                "on_grid.release(row, scale, exponent, law, store())",
+                "on_grid.release(row, 0.9 * scale, exponent, law, store())",
             ),
         ),
     ),

@@ -74,8 +74,9 @@ def test_a_site_may_have_a_folder_of_files(sites):
 
 def test_a_card_has_no_record_in_it(sites):
     card = make_card(sites[0], 2.0)
-    assert set(card.to_dict()) == {*("format", "agent", "party", "schema", "features", "classes")}
+    assert set(card.to_dict()) == {"format", "agent", "party", "schema"}
     assert set(card.to_dict()["party"]) == {"name", "key", "records", "epsilon", "endpoint"}
+    assert card.schema == Schema.from_toml(sites[0].folder / sites[0].schema).to_dict()
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,7 @@ OTHER = {
     "patience": 5.0,
     "pace": 0.5,
     "weights": "records",
+    "knots": 4,
 }
 
 

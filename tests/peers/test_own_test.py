@@ -29,10 +29,13 @@ def with_test(sites, i, name="test.csv"):
 
 def test_a_site_judges_the_model_on_its_own_records(sites):
     site = load_site(with_test(sites, 0), seed=1)
-    model = np.array([3.0, 0.0, 0.0, 0.0, -1.0])
+    terms = site.settings.party.agreement
+    model = np.linspace(3.0, -1.0, terms.parameters)
     found = site_benefit(site.settings.party, site.test, model)
     records = read_records(
-        sites.files[0].parent / "test.csv", sites.files[0].parent / "schema.toml"
+        sites.files[0].parent / "test.csv",
+        sites.files[0].parent / "schema.toml",
+        knots=terms.knots,
     )
     held = (records.data.X, records.data.y)
     assert found.together == pytest.approx(float(judge(held, model[None]).error[0]))

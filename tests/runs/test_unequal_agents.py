@@ -29,7 +29,7 @@ def test_the_statement_names_the_noise_in_use():
         ).statement.noise_source
         for name in ("pp", "dvp", "non-private")
     }
-    assert sources["pp"] == "OpenDP, secure"
+    assert sources["pp"] == "exact sampler, secure"
     assert "floating point" in sources["dvp"]
     assert sources["non-private"] == "none"
 

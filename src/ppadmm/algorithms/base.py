@@ -139,8 +139,9 @@ class Recipe:
     it reads its records in one round of so many. `alone` names what a single agent, who has nobody
     to exchange with, runs in its place; None if that makes no sense. `not_private_because` is empty
     for an algorithm whose runs may be called private. `noise_source` names where its unseeded noise
-    comes from. `descends` says how the mean over agents moves, where bands about curves were
-    measured to hold: `implicit` by proximal steps, `explicit` by gradient steps.
+    comes from, if not from the secure sampler in use. `descends` says how the mean over agents
+    moves, where bands about curves were measured to hold: `implicit` by proximal steps, `explicit`
+    by gradient steps.
     """
 
     name: str
@@ -157,5 +158,5 @@ class Recipe:
     listens: bool = True
     solves: bool = True
     not_private_because: str = ""
-    noise_source: str = "OpenDP, secure"
+    noise_source: str | None = None
     descends: Literal["implicit", "explicit"] | None = None

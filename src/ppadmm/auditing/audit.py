@@ -25,6 +25,7 @@ from ppadmm.auditing.game import (
 from ppadmm.auditing.opponents import Steer, WorstSolver
 from ppadmm.auditing.statistics import CONFIDENCE, Claim, Finding, Scores, judge
 from ppadmm.noise import BatchNoise, NoiseSource, SecureNoise, SeededNoise
+from ppadmm.sampling.choice import in_words
 from ppadmm.solvers import Solver
 
 EPSILON, DELTA = 4.0, 1e-5
@@ -213,7 +214,7 @@ def audit(
         game=game.name,
         algorithm=game.algorithm,
         about=game.about,
-        noise="OpenDP, secure" if secure else f"seeded NumPy ({seed})",
+        noise=in_words() if secure else f"seeded NumPy ({seed})",
         claimed=accountant.epsilon(scored.claim, delta).epsilon,
         gaussian=game.gaussian,
         finding=judge(scored.scores, Claim.of(scored.claim), delta, confidence),

@@ -40,6 +40,7 @@ def _text(found: "Findings") -> list[str]:
         f"ppadmm {found.version}, Python {found.python}, {found.platform}",
         f"  needs          {', '.join(packages)}",
         f"  kernel         {found.kernel}",
+        f"  noise          {found.sampler}",
         "",
         "Extras (pip install 'ppadmm[NAME]')",
     ]

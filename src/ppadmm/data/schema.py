@@ -141,10 +141,10 @@ class Schema:
 
     Examples
     --------
-    >>> schema = Schema((Numeric("age", 0, 100),), Label("ill", ("yes",), ("no",)))
+    >>> schema = Schema((Numeric("age", 0, 100, knots=3),), Label("ill", ("yes",), ("no",)))
     >>> X, y = schema.encode({"age": [50, 75], "ill": ["no", "yes"]})
-    >>> X.shape, y.tolist(), schema.feature_names
-    ((2, 2), [-1.0, 1.0], ('age', 'intercept'))
+    >>> X.shape, y.tolist(), schema.feature_names[:2]
+    ((2, 5), [-1.0, 1.0], ('age@0', 'age@50'))
     """
 
     columns: tuple[Column, ...]

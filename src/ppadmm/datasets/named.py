@@ -153,7 +153,7 @@ def load(
     Examples
     --------
     >>> load("synthetic")
-    <Dataset: X (48842, 41), y (48842,), table (48842, 13)>
+    <Dataset: X (48842, 76), y (48842,), table (48842, 13)>
     """
     schema = schema if isinstance(schema, Schema | None) else Schema.from_toml(schema)
     if isinstance(data, str | Path) and str(data) in SOURCES:

@@ -51,7 +51,8 @@ class Card:
             _ = found.public_schema
             return found
         except (KeyError, TypeError, DataError) as error:
-            raise InputError(f"{path} is no card of a site: {error}.") from None
+            why = str(error).removesuffix(".")
+            raise InputError(f"{path} is no card of a site: {why}.") from None
 
 
 def read_json(path: Path) -> dict[str, Any]:

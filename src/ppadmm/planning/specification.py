@@ -49,7 +49,7 @@ class PlanSpec(MethodSpec):
         Ask for the smallest ε whose median test error is at most so much, in place of `epsilon`.
     epsilons : tuple of float, optional
         Further budgets for the curve.
-    rounds, eta, beta, multiclass, regularisation, weights, calibration, speaking : optional
+    rounds, eta, beta, multiclass, regularisation, weights, knots, calibration, speaking : optional
         As in `ppadmm.RunSpec`.
     like : str, optional
         A data set or a kind of population that the records may resemble.

@@ -57,7 +57,7 @@ def _fill(axis: Any, curve: FittedCurve, k: int) -> None:
     axis.plot(places, values, "o-", color=colour, markersize=4)
     if curve.effect.scale == "log":
         axis.set_xscale("function", functions=_log_scale(places[0]))
-        axis.set_xticks(places, [f"{place:.2g}" for place in places], fontsize=7)
+        axis.set_xticks(places, [f"{float(f'{place:.2g}'):,g}" for place in places], fontsize=7)
 
 
 def _log_scale(low: float) -> tuple[Any, Any]:

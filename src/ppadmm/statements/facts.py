@@ -19,6 +19,7 @@ from ppadmm.algorithms import ALGORITHMS, STATISTICS
 from ppadmm.algorithms.method import MethodSpec
 from ppadmm.problem import LOSSES
 from ppadmm.registry import Registry
+from ppadmm.sampling.choice import in_words
 from ppadmm.statements.certificate import STATEMENT_FORMAT
 from ppadmm.statements.claims import (
     CAVEATS,
@@ -126,7 +127,7 @@ def reasons_against(method: MethodSpec, seed: int | None, confirmed: bool) -> li
 
 def noise_source(method: MethodSpec, seed: int | None) -> str:
     """Return where the noise comes from, in words."""
-    return method.recipe.noise_source if seed is None else SEEDED
+    return (method.recipe.noise_source or in_words()) if seed is None else SEEDED
 
 
 # -- what may be claimed ----------------------------------------------------------------------

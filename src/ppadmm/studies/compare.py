@@ -46,7 +46,7 @@ class Grid(MethodSpec):
         How often noise is drawn, and over how many splits into agents and test records.
     agents, partition, records, graph, loss, multiclass, calibration, adjacency, weights, rounds
         As in `ppadmm.RunSpec`.
-    eta, beta, regularisation, speaking
+    eta, beta, regularisation, knots, speaking
         As in `ppadmm.RunSpec`.
     algorithm : str
         Each of `algorithms` in turn; what is given here does not count.

@@ -157,13 +157,20 @@ def _ticks(curve: FittedCurve, x: Axis) -> list[Markup]:
     ends = _ends(curve)
     if curve.effect.scale == "log":
         some = ends[:: max(1, math.ceil(len(ends) / MOST_TICKS))]
-        pairs = [(_scaled(curve, v), f"{float(f'{v:.2g}'):g}") for v in some]
+        pairs = [(_scaled(curve, v), _units(float(f"{v:.2g}"))) for v in some]
     else:
-        pairs = [(v, short(v)) for v in ([ends[0]] if ends[0] == ends[-1] else x.ticks())]
+        pairs = [(v, _units(v)) for v in ([ends[0]] if ends[0] == ends[-1] else x.ticks())]
     bottom = HEIGHT - BOTTOM
     rule = tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=bottom, y2=bottom, class_="axis")
     names = [text(words, x(v), bottom + 17, "tick mid") for v, words in pairs]
     return [rule, *names]
+
+
+def _units(value: float) -> str:
+    """Spell a number of the column in few letters: 15k, 1.2M."""
+    if 1e4 <= abs(value) < 1e6:
+        return f"{value / 1e3:.3g}k"
+    return f"{value / 1e6:.3g}M" if 1e6 <= abs(value) < 1e9 else short(value)
 
 
 def _dots(
