@@ -4,9 +4,9 @@
 
 PP-ADMM with seeded noise on made-up records (500 a site). Local: all five agents in one process.
 Peers: a process each, on one machine, over plain TCP, over mutual TLS, and over mutual TLS with a
-ledger on disk, as a private run has it (every round two transactions that are synced). The time is
-that of the slowest peer from its second round to its last. Medians over the repeats. The share of
-TLS is (TLS − TCP) / TLS; it includes nothing but the links, as messages are signed either way.
+ledger on disk, as a private run has it (synced once a round). The time is that of the slowest peer
+from its second round to its last. Medians over the repeats. The share of TLS is (TLS − TCP) / TLS;
+it includes nothing but the links, as messages are signed either way.
 Processor time, summed over the peers, is given beside the wall time: five peers share the cores of
 one machine, on which the local engine uses one.
 """
