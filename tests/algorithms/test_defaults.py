@@ -1,10 +1,12 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from ppadmm import RunSpec, train
 from ppadmm.accounting import Budget
 from ppadmm.accounting.gaussian import gdp_ratio
 from ppadmm.algorithms import ALGORITHMS, Site, recipe_named
@@ -184,3 +186,12 @@ def test_more_budget_than_the_sampler_can_state_changes_nothing():
         return T, default_eta(sizes, budgets, Logistic(), T)
 
     assert plan(50.0) == plan(1000.0) != plan(20.0)
+
+
+@pytest.mark.parametrize("name", ["one-shot", "centralised"])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 8.0, 30.0])
+def test_more_epsilon_never_buys_a_loud_second_noise(name, epsilon):
+    """A small λ̂ asks for a large β, and σ₂ = 2β/(μm√share) grew with ε: 0.86 at ε = 8."""
+    spec = RunSpec(algorithm=name, epsilon=epsilon, delta=1e-4, agents=1 + 4 * (name[0] == "o"))
+    found = train(replace(spec, seed=0))
+    assert found.noise[0]["sigma2"] < 0.13

@@ -222,7 +222,9 @@ def test_public_records_are_dealt_without_overlap_and_fewer_features_can_be_want
     assert found.features == 12
     assert found.majority == pytest.approx([0.247] * 3, abs=0.02)
     with pytest.raises(InputError, match="at most the 41 features"):
-        plan(replace(spec, features=60))
+        plan(replace(spec, features=60, knots=0))
+    with pytest.raises(InputError, match="at most the 71 features"):
+        plan(replace(spec, features=100))
 
 
 def test_a_public_file_that_is_too_small_is_used_more_than_once(tmp_path):

@@ -8,7 +8,7 @@ the minimiser of the average, so one-shot averaging keeps a bias without noise, 
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,10 +17,10 @@ from ppadmm.accounting.gaussian import gdp_ratio
 from ppadmm.algorithms.admm import ADMM, ADMMState
 from ppadmm.algorithms.base import Recipe, Site
 from ppadmm.algorithms.defaults import (
-    BETA,
     POWER,
     Hyperparameters,
     Sizes,
+    default_beta,
     remaining_noise,
     smallest_mu,
     usable,
@@ -34,7 +34,8 @@ from ppadmm.solvers import solver_named
 
 RATE = 0.35
 SECOND = 0.1
-"""σ₂ may be so large: 2β/(μ·m·√share), which grows as λ̂ becomes small with many records."""
+"""σ₂ may be so large: it grows as λ̂ becomes small, with many records or much ε."""
+STEP = 1.1
 
 
 @dataclass(frozen=True)
@@ -75,9 +76,24 @@ def _plan(
     pairs = set(zip(sizes.effective, budgets, strict=True))
     needed = [smallest_mu(b, n, loss, sizes.features, releases=1) for n, b in pairs]
     least = 2.0 * max(mu for mu in [0.0, *needed] if mu < math.inf)
+    return _with_small_second_noise(max(wanted, least), sizes, budgets, loss)
+
+
+def _with_small_second_noise(
+    mu: float, sizes: Sizes, budgets: Sequence[Budget], loss: Loss
+) -> Hyperparameters:
+    """Return λ̂ = N·μ, with μ raised until σ₂ = 2β/(μ·m·√share) is at most SECOND.
+
+    A small μ asks for a large β, too (`default_beta`), so both are looked at together.
+    """
     ratio = min(gdp_ratio(b.epsilon, b.delta) for b in budgets)
-    least = max(least, 2.0 * BETA / (SECOND * ratio * math.sqrt(Settings.share)))
-    return Hyperparameters(1, 1.0, sizes.agents * max(wanted, least))
+    alone = replace(sizes, degrees=(0,) * sizes.agents)
+    while True:
+        plan = Hyperparameters(1, 1.0, sizes.agents * mu)
+        beta = default_beta(plan, alone, budgets, loss)
+        if 2.0 * beta <= SECOND * mu * ratio * math.sqrt(Settings.share):
+            return plan
+        mu *= STEP
 
 
 RECIPE = Recipe(
