@@ -77,6 +77,7 @@ def agreement_of(d):
         delta=1e-5,
         regularisation=0.01,
         weights="records",
+        knots=0,
     )
 
 

@@ -13,8 +13,8 @@ records, is not counted; its cost is "first".
 
 With --curves numbers are curves, as they are by default, all settings are the defaults at ε = 1 and
 δ = 1e-4, and scikit-learn's fit has its own defaults (C = 1, run until it converges), or C = 100,
-on the same dense rows. Secure and seeded noise and scikit-learn alternate. Here every training starts from
-records that are not laid out yet; "again" is a second one on the same records.
+on the same dense rows. Secure and seeded noise and scikit-learn alternate. Here every training
+starts from records that are not laid out yet; "again" is a second one on the same records.
 
 A second table compares the bytes that one gradient reads per second with a plain read (`X.sum()`)
 of the same arrays, which are larger than the caches.

@@ -169,10 +169,10 @@ class Agent(HoldsRecords):
         Honest agents keep to it (`Mechanism.radius`). What the proof says of a solve rests on it
         (docs/privacy.md, section 5), so this comes before any record is touched.
         """
-        most = self.algorithm.radius * ROOM
-        for values, times in ((message.heard.value, 1), (message.heard.total, message.round + 1)):
-            with np.errstate(over="ignore"):  # beyond 10¹⁵⁴ the norm is infinite: refused, too
-                norms = np.sqrt(np.vecdot(values, values))
+        most, heard = self.algorithm.radius * ROOM, message.heard
+        with np.errstate(over="ignore"):  # beyond 10¹⁵⁴ the norm is infinite: refused, too
+            sizes = [np.sqrt(np.vecdot(values, values)) for values in (heard.value, heard.total)]
+        for norms, times in zip(sizes, (1, message.round + 1), strict=True):
             if not (norms <= times * most).all():
                 raise OutOfBoundsError(
                     f"Agent {message.agent} sent values of norm {norms.max():.3g} in round "
@@ -190,6 +190,14 @@ class Agent(HoldsRecords):
         self._inbox = {t: dict(heard) for t, heard in snapshot.inbox.items()}
 
     def _speak(self) -> Send:
+        """Say what the round says; where that fails it can be seen, so its cost is kept first."""
+        try:
+            return self._said()
+        except BaseException:
+            self.charged.settle()
+            raise
+
+    def _said(self) -> Send:
         pasts = [ledger.past(self.round) for ledger in self.ledgers] if self.charged.durable else []
         if any(past is not None for past in pasts):
             release = self._resumed(pasts)

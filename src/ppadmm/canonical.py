@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 def dumps(value: Any) -> bytes:
     """Return the canonical bytes of plain data."""
-    return _text(value, ascii_only=False).encode("utf-8")
+    return _WRITER.encode(value).encode("utf-8")
 
 
 def dumps_ascii(value: Any) -> bytes:
@@ -20,7 +20,7 @@ def dumps_ascii(value: Any) -> bytes:
 
     Schemas, agreements, control messages, lists of revocations and cells are hashed or signed so.
     """
-    return _text(value, ascii_only=True).encode("ascii")
+    return _ASCII_WRITER.encode(value).encode("ascii")
 
 
 def loads(data: bytes) -> Any:
@@ -29,9 +29,7 @@ def loads(data: bytes) -> Any:
     So duplicate keys, other spellings of a number, spaces and trailing bytes are all refused.
     """
     try:
-        value = json.loads(
-            data.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant
-        )
+        value = _READER.decode(data.decode("utf-8"))
         again = dumps(value)
     except RecursionError:
         raise ValueError("nested too deeply") from None
@@ -45,9 +43,9 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _text(value: Any, ascii_only: bool) -> str:
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=ascii_only, allow_nan=False
+def _writer(ascii_only: bool) -> json.JSONEncoder:
+    return json.JSONEncoder(
+        sort_keys=True, separators=(",", ":"), ensure_ascii=ascii_only, allow_nan=False
     )
 
 
@@ -60,3 +58,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number")
+
+
+_WRITER, _ASCII_WRITER = _writer(ascii_only=False), _writer(ascii_only=True)
+_READER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+"""Made once: a ledger writes and reads in every round."""

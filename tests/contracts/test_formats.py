@@ -237,9 +237,9 @@ def test_a_ledger(tmp_path):
 def test_a_message_and_a_control_message():
     note = ControlMessage(0, "0.2.0", 1.0, "ab" * 32, "rounds").encode(KEYS[0])
     decode(note)
-    with pytest.raises(ForeignError, match="it speaks version 7, not 1"):
+    with pytest.raises(ForeignError, match="it speaks version 7, not 2"):
         decode(note[:4] + bytes([7]) + note[5:])
-    assert HEAD.unpack_from(HEAD.pack(MAGIC, VERSION, 1, bytes(16), 0, 0, 0))[1] == 1
+    assert HEAD.unpack_from(HEAD.pack(MAGIC, VERSION, 1, bytes(16), 0, 0, 0))[1] == 2
 
 
 def test_the_published_schemas_say_the_versions_that_are_checked():

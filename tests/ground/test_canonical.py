@@ -51,7 +51,7 @@ def test_the_bytes_of_a_control_message():
     note = ControlMessage(1, "0.1.0", 1.5, AGREED.digest, "rounds", 3, {0: "ab" * 64}, (0,),
                           reason="Größe", agreement={"nonce": "ä"})  # fmt: skip
     assert canonical.digest(note.encode(KEYS[1])) == (
-        "2db3cadf7c889b030f054f11cc379e813306f9cff26fccb74114d8ccaf9cd5eb"
+        "e13650373fd09d45559f1add2f452e8a1c95cdfb2db5ae842b8598bdefe4fec0"
     )
 
 

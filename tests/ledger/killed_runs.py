@@ -4,10 +4,15 @@ A request names an algorithm, an empty folder and, for each process in turn, whe
 number of a step, or seconds after which it is killed from outside. A last process that is not
 killed follows. Steps lie before and after every SQL statement, every draw of noise, and every
 message that is sent. What is drawn and sent is written down before the step after it.
+
+A death may be a power cut: then the ledger's files become again what they were when they were last
+synced, and all that the system had of them since is gone. (What a power cut leaves lies between
+this and what a killed process leaves: entries are missing at the end only.)
 """
 
 import json
 import os
+import shutil
 import signal
 import sys
 import time
@@ -27,7 +32,7 @@ from ppadmm.data.fingerprint import Fingerprint
 from ppadmm.datasets import load
 from ppadmm.engines import local
 from ppadmm.errors import LedgerError
-from ppadmm.ledger import balance, chain, owner
+from ppadmm.ledger import balance, chain, database, owner
 from ppadmm.ledger import run as run_ledger
 from ppadmm.ledger.protocol import Sent
 from ppadmm.noise import Key, SecureNoise
@@ -66,19 +71,39 @@ class Steps:
 
 
 class Connection:
-    """An SQLite connection with a step before and after every statement."""
+    """An SQLite connection with a step before and after every statement.
 
-    def __init__(self, real, steps):
-        self.real, self.steps = real, steps
+    It asks SQLite itself whether a commit was synced.
+    """
+
+    def __init__(self, real, steps, path):
+        self.real, self.steps, self.path = real, steps, path
 
     def execute(self, *statement):
         self.steps.step()
         found = self.real.execute(*statement)
+        if statement[0] == "COMMIT" and self.real.execute("PRAGMA synchronous").fetchone()[0] > 1:
+            copy(self.path, disk_of(self.path))
         self.steps.step()
         return found
 
     def close(self):
         self.real.close()
+
+
+def disk_of(path):
+    """Where the copy is that a power cut leaves."""
+    return path.parent / "disk" / path.name
+
+
+def copy(path, other):
+    """Make `other` the ledger that `path` is: the file and its log."""
+    other.parent.mkdir(exist_ok=True)
+    for suffix in ("", "-wal", "-shm"):
+        old, new = (each.with_name(each.name + suffix) for each in (path, other))
+        new.unlink(missing_ok=True)
+        if old.exists() and suffix != "-shm":  # shared memory is no disk
+            shutil.copy(old, new)
 
 
 WHERE = {}
@@ -92,6 +117,7 @@ class WatchedNoise(SecureNoise):
         self.steps.write("drawn", key.agent, WHERE.get(key.agent, key.round), key.purpose)
         self.steps.step()
         found = draw(*given, key)
+        self.steps.write("noise", canonical.digest(found.tobytes()))
         self.steps.step()
         return found
 
@@ -122,6 +148,7 @@ def rules(kind):
 RULES = {kind: rules(kind) for kind in KINDS}
 DELIVER = local._deliver
 CONNECT = owner.locks.connect
+SYNC = database.ChainFile.sync
 
 
 def small_data():
@@ -199,7 +226,13 @@ def watch(steps):
         DELIVER(agents, sends)
 
     local._deliver = deliver
-    owner.locks.connect = lambda path: Connection(CONNECT(path), steps)
+    owner.locks.connect = lambda path: Connection(CONNECT(path), steps, path)
+
+    def sync(ledger):
+        SYNC(ledger)
+        copy(ledger.path, disk_of(ledger.path))
+
+    database.ChainFile.sync = sync
 
 
 def child(path, kind, death):
@@ -218,7 +251,12 @@ def child(path, kind, death):
     if "after" in death:
         time.sleep(death["after"])
         os.kill(process, signal.SIGKILL)
-    return os.waitpid(process, 0)[1]
+    status = os.waitpid(process, 0)[1]
+    if "cut" in death and status == signal.SIGKILL:
+        copy(disk_of(path), path)
+        with path.with_suffix(".log").open("a") as log:
+            log.write(json.dumps(["cut"]) + "\n")
+    return status
 
 
 def snapshot(path):
@@ -245,6 +283,7 @@ def answer(request):
     path = Path(request["folder"]) / "a.ledger"
     with owner.OwnerLedger.create(path, "owner") as ledger:
         ledger.grant("people", BUDGET)
+    copy(path, disk_of(path))
     return [
         {"status": child(path, request["kind"], death), **snapshot(path)}
         for death in [*request["deaths"], {}]

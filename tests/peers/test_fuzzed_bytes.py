@@ -21,7 +21,7 @@ from ppadmm.agent import Message
 from ppadmm.algorithms import SharedState
 from ppadmm.errors import ForeignError
 from ppadmm.peers import control
-from ppadmm.peers.messages import FINAL, VALUE, Codec
+from ppadmm.peers.messages import FINAL, VALUE, VERSION, Codec, sign
 from tests.peers.hub import Hub
 from tests.peers.in_memory import agents_of, agreed, graph_of, key_of, peer_of
 from tests.peers.sites import Peer, make_sites, until
@@ -82,10 +82,10 @@ def test_notes_with_any_content_are_read_or_refused(text, target):
     import json
 
     body = json.dumps(text).encode()
-    head = control.HEAD.pack(b"PPAD", 1, control.NOTE, 1, len(body))
+    head = control.HEAD.pack(b"PPAD", VERSION, control.NOTE, 1, len(body))
     signed = head + body
     with pytest.raises(ForeignError):
-        control.decode(signed + key_of(1).sign(signed))
+        control.decode(sign(signed, key_of(1)))
 
 
 @given(entry=st.sampled_from(["time", "round", "signatures", "finals", "agreement", "phase"]),
@@ -102,8 +102,8 @@ def test_a_neighbour_cannot_harm_by_what_it_signs(target, entry, value):
     content = json.loads(true[2][control.HEAD.size : -64])
     for change in ({entry: value}, {entry: value, "digest": "0" * 64}):
         body = json.dumps({**content, **change}).encode()
-        signed = control.HEAD.pack(b"PPAD", 1, control.NOTE, 1, len(body)) + body
-        peer._take(1, signed + key_of(1).sign(signed))
+        signed = control.HEAD.pack(b"PPAD", VERSION, control.NOTE, 1, len(body)) + body
+        peer._take(1, sign(signed, key_of(1)))
     assert (peer.agent.snapshot().inbox, peer.finals, peer.tally.received) == before
 
 

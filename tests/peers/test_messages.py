@@ -1,9 +1,11 @@
 """Bytes between agents: what goes out comes in, and nothing else does."""
 
+import hashlib
 import tracemalloc
 
 import numpy as np
 import pytest
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 from ppadmm.agent import Message
 from ppadmm.algorithms import SharedState
 from ppadmm.errors import ForeignError
-from ppadmm.peers.messages import HEAD, MOST_PARAMETERS, Codec
+from ppadmm.peers.messages import DOMAIN, HEAD, MOST_PARAMETERS, SIGNATURE, Codec, sign
 
 RUN, D = b"0123456789abcdef", 7
 PRIVATE = {i: Ed25519PrivateKey.from_private_bytes(bytes([i]) * 32) for i in range(3)}
@@ -47,6 +49,17 @@ def test_every_changed_byte_is_refused():
                 CODEC.decode(bytes(changed))
 
 
+def test_the_signature_is_over_the_digest_of_all_before_it():
+    """As the format says it, without the code that is tested; the bytes themselves are not."""
+    data = CODEC.encode(message(), PRIVATE[1])
+    body, signature = data[:-SIGNATURE], data[-SIGNATURE:]
+    public = PRIVATE[1].public_key()
+    public.verify(signature, b"ppadmm message 2\0" + hashlib.sha256(body).digest())
+    for other in (body, hashlib.sha256(body).digest(), DOMAIN + body):
+        with pytest.raises(InvalidSignature):
+            public.verify(signature, other)
+
+
 @pytest.mark.parametrize("change", [-1, 1, 64, -64])
 def test_every_other_length_is_refused(change):
     data = CODEC.encode(message(), PRIVATE[1])
@@ -55,11 +68,11 @@ def test_every_other_length_is_refused(change):
         CODEC.decode(other)
 
 
-def signed(agent=1, signer=1, run=RUN, version=1, kind=1, magic=b"PPAD", d=D, numbers=None):
+def signed(agent=1, signer=1, run=RUN, version=2, kind=1, magic=b"PPAD", d=D, numbers=None):
     """A message made by someone who has a key and means mischief."""
     head = HEAD.pack(magic, version, kind, run, agent, 5, d)
     body = head + (np.zeros(2 * D) if numbers is None else np.asarray(numbers)).tobytes()
-    return body + PRIVATE[signer].sign(body)
+    return sign(body, PRIVATE[signer])
 
 
 @pytest.mark.parametrize(
@@ -68,7 +81,7 @@ def signed(agent=1, signer=1, run=RUN, version=1, kind=1, magic=b"PPAD", d=D, nu
         (signed(agent=2, signer=1), "not signed by agent 2"),
         (signed(agent=9), "agent 9 is not in the agreement"),
         (signed(run=b"another run 1234"), "belongs to another run"),
-        (signed(version=2), "speaks version 2, not 1"),
+        (signed(version=1), "speaks version 1, not 2"),
         (signed(kind=7), "kind 7 is unknown"),
         (signed(magic=b"HTTP"), "not a message of ppadmm"),
         (signed(d=MOST_PARAMETERS), "announces 16777216 parameters, not 7"),

@@ -153,7 +153,7 @@ def test_what_is_not_from_the_neighbour_is_refused_and_counted(tmp_path):
     forged = codec.encode(Message(1, 0, heard), key_of(3))
     others = codec.encode(Message(3, 0, heard), key_of(3))
     elsewhere = Codec(bytes(16), 5, {}).encode(Message(1, 0, heard), key_of(1))
-    for data in (forged, others, elsewhere, b"", b"PPAD\x01\x03", bytes(500)):
+    for data in (forged, others, elsewhere, b"", b"PPAD\x02\x03", bytes(500)):
         peer._take(1, data)
     assert peer.tally.refused == 6
     assert agents[0].snapshot().inbox == {}

@@ -1,6 +1,6 @@
 """The chain of a ledger's entries: each holds the hash of the one before it.
 
-`follow` is one step of it, on writing and on reading; `verify` checks a whole ledger, the bytes of
+`follow` is one step of it, on reading; `verify` checks a whole ledger, the bytes of
 every release and the sum of every reservation.
 """
 
@@ -13,7 +13,7 @@ from ppadmm import canonical
 from ppadmm.accounting import accountant, recompute
 from ppadmm.accounting.event_data import to_plain
 from ppadmm.accounting.filters import rule_of
-from ppadmm.errors import BudgetError, LedgerError
+from ppadmm.errors import LedgerError
 from ppadmm.ledger.balance import cost
 from ppadmm.ledger.locks import connect_to_read, require_file, spoken
 from ppadmm.ledger.state import Body, EntryRefused, LedgerState, ReservedRun
@@ -50,23 +50,17 @@ class ChainRow:
     secret: bytes | None = None
 
 
-def follow(
-    books: LedgerState,
-    head: Head,
-    row: ChainRow,
-    error: type[LedgerError | BudgetError] = LedgerError,
-) -> Head:
-    """Return the head after `row`, taken into the books, or raise `error` naming it."""
+def follow(books: LedgerState, head: Head, row: ChainRow) -> Head:
+    """Return the head after `row`, taken into the books, or raise `LedgerError` naming it."""
     try:
-        _require_link(head, row)
-        books.apply(canonical.loads(row.body))
+        books.apply(_linked(head, row))
     except (EntryRefused, ValueError) as why:
-        what = "Refused" if error is BudgetError else f"Entry {head.count + 1} is bad"
-        raise error(f"{what}: {why}.") from None
+        raise LedgerError(f"Entry {head.count + 1} is bad: {why}.") from None
     return Head(row.seq, row.hash)
 
 
-def _require_link(head: Head, row: ChainRow) -> None:
+def _linked(head: Head, row: ChainRow) -> Body:
+    """Return what an entry says, if it follows from the one before it."""
     if row.seq != head.count + 1:
         raise ValueError(f"it is missing, the next one is {row.seq}")
     if not isinstance(row.body, bytes):
@@ -78,6 +72,7 @@ def _require_link(head: Head, row: ChainRow) -> None:
         raise ValueError("it does not follow from the one before it")
     if canonical.digest(row.body) != row.hash:
         raise ValueError("its hash is not that of its content")
+    return body
 
 
 def read_rows(path: Path) -> list[ChainRow]:

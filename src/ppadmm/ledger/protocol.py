@@ -1,4 +1,8 @@
-"""The book that an agent keeps of its budget. A charge is booked before noise is drawn."""
+"""The book that an agent keeps of its budget. A charge is booked before noise is drawn.
+
+A durable ledger waits for the disk once a round, in `record`: what nobody has seen need not outlive
+a power cut.
+"""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -44,7 +48,10 @@ class Ledger(Protocol):
         """Begin a round; return what an earlier process sent in it, `Lost`, or None if nothing."""
 
     def record(self, sent: Sent) -> None:
-        """Keep what the round says; only then may it be sent."""
+        """Keep what the round says, on disk with its charges; only then may it be sent."""
+
+    def settle(self) -> None:
+        """Bring all charges to the disk; only then may a round be seen to fail."""
 
     def keep(self, name: str, value: Array) -> None:
         """Keep a secret of the run, such as a noisy threshold, that must not be drawn again."""
@@ -56,7 +63,10 @@ class Ledger(Protocol):
         """Set aside the most that a run may cost, or raise `BudgetError`."""
 
     def charge(self, charge: Charge) -> None:
-        """Book one release against what was reserved, or raise `BudgetError`."""
+        """Book one release against what was reserved, or raise `BudgetError`.
+
+        A durable ledger's charge outlives the process when this returns.
+        """
 
     @property
     def spent(self) -> Tally:
@@ -89,6 +99,9 @@ class MemoryLedger:
 
     def record(self, sent: Sent) -> None:
         """Nothing to keep for."""
+
+    def settle(self) -> None:
+        """Nothing to bring to a disk."""
 
     def keep(self, name: str, value: Array) -> None:
         """Nothing to keep for."""

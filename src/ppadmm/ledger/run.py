@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,7 @@ class AgentLedger:
         self._number = number
         self._most = most
         self._part = part
+        self._plain = {charge: charge_to_plain(charge) for charge in most}
         self._round = 0
         self._lost = False
 
@@ -104,27 +106,35 @@ class AgentLedger:
         return Lost() if self._lost else None
 
     def charge(self, charge: Charge) -> None:
-        """Book one release against what was reserved; it is on disk when this returns."""
-        with self._ledger.transaction():
-            self._ledger.append("charge", **self._place(), events=charge_to_plain(charge))
+        """Book one release against what was reserved, in a file that outlives the process.
+
+        A power cut may take it back, and then everything that was drawn for it, too.
+        """
+        events = self._plain.get(charge) or charge_to_plain(charge)
+        with self._ledger.transaction(synced=False):
+            self._ledger.append("charge", **self._place(), events=events)
 
     def record(self, sent: Sent) -> None:
-        """Keep the round's bytes; they are on disk when this returns."""
+        """Keep the round's bytes; with its charges they are on disk when this returns."""
         payload, place = encode(sent), (self._number, self._round)
         with self._ledger.transaction():
-            charges = self._run.state.open_charges.get(place, [])
+            charges = list(self._run.state.open_charges.get(place, []))
             self._ledger.append(
                 "release", payload, **self._place(), charges=charges, lost=self._lost,
                 digest=canonical.digest(payload),
             )  # fmt: skip
 
     def keep(self, name: str, value: Array) -> None:
-        """Keep a secret of this run; it never leaves the file."""
-        with self._ledger.transaction():
+        """Keep a secret of this run, like a charge; it never leaves the file."""
+        with self._ledger.transaction(synced=False):
             self._ledger.append(
                 "kept", secret=_floats(value), run=self._run.run, agent=self._number,
                 name=self._secret(name), **self._run.stamp,
             )  # fmt: skip
+
+    def settle(self) -> None:
+        """Bring all charges to the disk."""
+        self._ledger.sync()
 
     def kept(self, name: str) -> Array | None:
         """Return a secret of this run."""
@@ -145,7 +155,7 @@ class AgentLedger:
             return tally_of(self._run.state.charged[self._number])
         return tally_of(self._run.state.charged_in(self._number, self._part.rounds))
 
-    @property
+    @cached_property
     def reserved(self) -> Tally:
         """The most that the run may cost."""
         return tally_of(self._most)

@@ -8,9 +8,10 @@ written by other means it is named.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
-from ppadmm import checks
+from ppadmm import canonical, checks
 from ppadmm.accounting.event_data import event_from_plain, event_to_plain
 from ppadmm.accounting.events import Charge, Tally
 from ppadmm.accounting.filters import rule_of
@@ -218,7 +219,13 @@ def charge_to_plain(charge: Charge) -> list[dict[str, Any]]:
 
 def charge_from_plain(events: Sequence[dict[str, Any]]) -> Charge:
     """Read what `charge_to_plain` wrote."""
-    return Charge(tuple(event_from_plain(event) for event in events))
+    return _charge_of(canonical.dumps(events))
+
+
+@lru_cache(maxsize=256)
+def _charge_of(events: bytes) -> Charge:
+    """Read a charge; a run has few, and books them in every round."""
+    return Charge(tuple(event_from_plain(event) for event in canonical.loads(events)))
 
 
 def reserved_to_plain(run: Iterable[tuple[Charge, int]]) -> list[dict[str, Any]]:

@@ -39,6 +39,11 @@ class ChargedNoise:
         """Whether a ledger outlives the process."""
         return any(ledger.durable for ledger in self.ledgers)
 
+    def settle(self) -> None:
+        """Bring to the disk what was booked: a failure is about to be seen."""
+        for ledger in self.ledgers:
+            ledger.settle()
+
     def keep(self, name: str, values: Array) -> None:
         """Keep one secret per replicate (R,) that must not be drawn again."""
         for ledger, value in zip(self.ledgers, values, strict=True):

@@ -3,7 +3,7 @@
     magic 4 | version 1 | kind 1 | agent 4 | length 4 | JSON | signature 64
 
 A note holds nothing that was computed from records. It is signed by its sender with the key in the
-agreement; its length is capped before it is read, and every entry is checked.
+agreement, as a message is; its length is capped before it is read, and every entry is checked.
 """
 
 import json
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from ppadmm import canonical
 from ppadmm.errors import ForeignError, InputError
 from ppadmm.peers.agreement import Agreement, differences
-from ppadmm.peers.messages import MAGIC, SIGNATURE, VERSION
+from ppadmm.peers.messages import MAGIC, SIGNATURE, VERSION, sign
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -77,8 +77,7 @@ class ControlMessage:
         del content["agent"]
         content["signatures"] = {str(i): text for i, text in self.signatures.items()}
         text = canonical.dumps_ascii(content)
-        body = HEAD.pack(MAGIC, VERSION, NOTE, self.agent, len(text)) + text
-        return body + key.sign(body)
+        return sign(HEAD.pack(MAGIC, VERSION, NOTE, self.agent, len(text)) + text, key)
 
 
 def one_line(reason: str) -> str:

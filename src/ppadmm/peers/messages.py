@@ -7,10 +7,12 @@ it ends with, which others hand on as it is. Both have the same form:
 
 Numbers are little-endian. The run agreement fixes d, so a receiver knows how long a message must
 be before it looks at one, and a peer cannot choose how much memory it takes. The signature
-(Ed25519) is over everything before it, so a relay can neither alter a message nor speak for
-another agent. Nothing is ever unpickled.
+(Ed25519) is over `DOMAIN` and the SHA-256 of everything before it, so a relay can neither alter a
+message nor speak for another agent. Ed25519 itself would read a long message twice to sign it, with
+a slower hash. Nothing is ever unpickled.
 """
 
+import hashlib
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ import numpy as np
 
 from ppadmm.agent import Message
 from ppadmm.algorithms import SharedState
+from ppadmm.arrays import Array
 from ppadmm.errors import ForeignError
 
 if TYPE_CHECKING:
@@ -29,7 +32,8 @@ if TYPE_CHECKING:
     )
 
 MAGIC = b"PPAD"
-VERSION = 1
+VERSION = 2
+DOMAIN = b"ppadmm message 2\0"
 VALUE = 1
 FINAL = 2
 SIGNATURE = 64
@@ -69,8 +73,7 @@ class Codec:
         head = HEAD.pack(
             MAGIC, VERSION, kind, self.run, message.agent, message.round, self.parameters
         )
-        body = head + value.astype("<f8").tobytes() + total.astype("<f8").tobytes()
-        return body + key.sign(body)
+        return sign(b"".join((head, _bytes(value), _bytes(total))), key)
 
     def decode(self, data: bytes, kind: int = VALUE) -> Message:
         """Return the message, or raise `ForeignError` for anything that is not one of this run."""
@@ -103,15 +106,28 @@ def message_length(parameters: int) -> int:
     return HEAD.size + 16 * parameters + SIGNATURE
 
 
+def sign(body: bytes, key: "Ed25519PrivateKey") -> bytes:
+    """Return a message or a note with its signature."""
+    return body + key.sign(_signed(body))
+
+
 def is_signed(data: bytes, key: "Ed25519PublicKey") -> bool:
     """Say whether the holder of this key wrote a message or a note."""
     from cryptography.exceptions import InvalidSignature
 
     try:
-        key.verify(data[-SIGNATURE:], data[:-SIGNATURE])
+        key.verify(data[-SIGNATURE:], _signed(memoryview(data)[:-SIGNATURE]))
     except InvalidSignature:
         return False
     return True
+
+
+def _signed(body: bytes | memoryview) -> bytes:
+    return DOMAIN + hashlib.sha256(body).digest()
+
+
+def _bytes(values: Array) -> bytes:
+    return values.astype("<f8", copy=False).tobytes()
 
 
 def kind_of(data: bytes) -> int | None:

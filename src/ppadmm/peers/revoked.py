@@ -11,13 +11,15 @@ class Revoked:
     """The revoked parties of an agreement; `read` returns the authority's newest list."""
 
     def __init__(self, agreement: Agreement, read: Callable[[], Revocations]) -> None:
-        self._agreement, self._read = agreement, read
+        self._names, self._read = [party.name for party in agreement.parties], read
         self._why: dict[int, str] = {}
 
     def news(self) -> dict[int, str]:
         """Return who is on the list since the last look, each with a sentence that says so."""
-        found, names = self._read(), [party.name for party in self._agreement.parties]
-        new = {i: found.why(name) for i, name in enumerate(names) if name in found.entries}
+        found = self._read()
+        if not found.entries:
+            return {}
+        new = {i: found.why(name) for i, name in enumerate(self._names) if name in found.entries}
         new = {i: why for i, why in new.items() if i not in self._why}
         self._why |= new
         return new

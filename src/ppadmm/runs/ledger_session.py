@@ -94,8 +94,12 @@ class LedgerSession:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Close the file; a run that failed before any charge costs nothing and is given back."""
+        """Close the file; a run that failed before any charge costs nothing and is given back.
+
+        What a failed run did charge is on disk before anybody can see that it failed.
+        """
         if self.run is not None and error is not None:
+            self.ledger.sync()
             self.ledger.refresh()
             if not self.run.state.charges:
                 self.run.end("abandoned", type(error).__name__)

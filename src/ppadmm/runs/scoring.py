@@ -125,10 +125,14 @@ class SelectionRecord:
         return int(index), float(score), Sent(np.array(value), total, spoke=True)
 
     def pay(self) -> None:
-        """Book the whole search; only then may anything be drawn."""
+        """Book the whole search; only then may anything be drawn.
+
+        How long it takes can be watched, so its cost is on disk before it begins.
+        """
         for charge, times in self._ledger.most:
             for _ in range(times):
                 self._ledger.charge(charge)
+        self._ledger.settle()
 
     def keep(self, index: int, score: float, result: Result) -> None:
         """Keep the best; only then may it be shown."""
