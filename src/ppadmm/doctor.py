@@ -34,7 +34,7 @@ BASE = (
 EXTRAS = {
     "docs": ("furo", "building the documentation"),
     "fast": ("numba", "compiled gradients and noise: training in less time"),
-    "figures": ("matplotlib", "ppadmm reproduce: the paper's figures"),
+    "figures": ("matplotlib", "the paper's figures (ppadmm reproduce) and result.plot_curves()"),
     "mlflow": ("mlflow-skinny", "tracking runs with MLflow"),
     "peer": ("eclipse-zenoh", "links between sites over a network"),
     "ray": ("ray", "sweeps and agents on a Ray cluster of your own"),

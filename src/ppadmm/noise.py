@@ -127,6 +127,10 @@ class SecureNoise:
 
     secure: bool = field(default=True, init=False)
 
+    def __post_init__(self) -> None:
+        if choice.sampler() == "exact":
+            store()  # refuses a broken generator now, before anything is paid for
+
     def gaussian(self, values: Array, scale: Array, grid: Array, key: Key) -> Array:
         """Add Gaussian noise to each row; `key` is not used."""
         return self._released("normal", values, scale, grid)

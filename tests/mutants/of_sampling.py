@@ -107,9 +107,8 @@ SAMPLING = (
         (
             Change(
                 "sampling/keystream.py",
-                "        if key == self._key or len(set(key)) == 1:\n",
-                "        if any(self._key):\n            return self._key\n"
-                "        if len(set(key)) == 1:\n",
+                '        if len(set(key)) == 1 or self._was_last("key", key):\n',
+                '        key = self._seen.setdefault("key", key)\n        if len(set(key)) == 1:\n',
             ),
             Change(
                 "sampling/keystream.py",
@@ -139,7 +138,7 @@ SAMPLING = (
         (
             Change(
                 "sampling/keystream.py",
-                "        if key == self._key or len(set(key)) == 1:\n",
+                '        if len(set(key)) == 1 or self._was_last("key", key):\n',
                 "        if len(key) == 1:\n",
             ),
         ),

@@ -116,11 +116,25 @@ class TestBroken:
         stream._look_at(blocks)
 
     def test_nothing_leaves_the_noise_source(self, monkeypatch):
-        monkeypatch.setattr(stock, "_opened", [Store(Keystream(lambda n: bytes(n)))])
+        broken = iter([os.urandom(32)])
+        monkeypatch.setattr(stock, "_opened", [Store(Keystream(lambda n: next(broken, bytes(n))))])
+        noise = SecureNoise()
         with pytest.raises(EntropyError):
-            SecureNoise().gaussian(
-                np.zeros((1, 3)), np.ones(1), np.ones(1) * FINENESS, Key(0, 0, "b")
-            )
+            noise.gaussian(np.zeros((1, 3)), np.ones(1), np.ones(1) * FINENESS, Key(0, 0, "b"))
+
+    def test_it_is_noticed_before_anything_is_paid_for(self, monkeypatch):
+        """A noise source is made before the first charge."""
+        monkeypatch.setattr(stock, "_opened", [])
+        monkeypatch.setattr(stock, "Keystream", lambda: Keystream(lambda n: bytes(n)))
+        with pytest.raises(EntropyError, match="do not train"):
+            SecureNoise()
+
+    def test_no_key_is_kept(self):
+        stream = Keystream(keys())
+        words = stream.words(64)
+        kept = repr(vars(stream)).encode() + b"".join(stream._seen.values())
+        assert (1).to_bytes(32, "little") not in kept
+        assert words[:8].tobytes() not in kept
 
 
 class TestStore:

@@ -1,11 +1,13 @@
 """The same numbers from the same words: compiled, in NumPy, in integers, and by the reference."""
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ppadmm.sampling import compiled, lanes, vectorised
+from ppadmm.sampling import choice, compiled, lanes, vectorised
 from ppadmm.sampling.keystream import Keystream
 from ppadmm.sampling.stock import Deviates, fill
 from tests.sampling import reference
@@ -133,3 +135,30 @@ def test_ties_are_seen_by_both_kernels():
             run = getattr(kernel, law)
             assert run(words, room.negative, room.whole, room.digit) == vectorised.TIED
     assert (compiled.TIED, compiled.RAN_OUT) == (vectorised.TIED, vectorised.RAN_OUT)
+
+
+def test_a_numba_that_cannot_be_loaded_is_done_without(monkeypatch):
+    """A run that was paid for must not end because of it."""
+    monkeypatch.setenv(choice.KERNEL, "numba")
+    monkeypatch.setitem(sys.modules, "ppadmm.sampling.compiled", None)
+    choice._compiled.cache_clear()
+    assert choice.kernels(0) is vectorised
+    choice._compiled.cache_clear()
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "drawn", "loaded", "expected"),
+    [
+        ("numba", 0, False, compiled),
+        ("numpy", 10**9, True, vectorised),
+        ("auto", 0, False, vectorised),
+        ("auto", 0, True, compiled),
+        ("auto", choice.WORTHWHILE, False, compiled),
+    ],
+)
+def test_which_kernel_draws(kernel, drawn, loaded, expected, monkeypatch):
+    monkeypatch.setenv(choice.KERNEL, kernel)
+    if not loaded:
+        monkeypatch.delitem(sys.modules, "numba")
+    assert choice.kernels(drawn) is expected

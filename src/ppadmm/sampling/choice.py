@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from ppadmm import checks
+from ppadmm.sampling import vectorised
 
 VARIABLE = "PPADMM_NOISE"
 CHOICES = ("exact", "opendp")
@@ -36,12 +37,15 @@ def in_words() -> str:
 
 def kernels(drawn: int) -> Any:
     """Return the module that draws, after so many numbers: `compiled` or `vectorised`."""
-    return _module("compiled" if _compile(drawn) else "vectorised")
+    return (_compiled() if _compile(drawn) else None) or vectorised
 
 
 @cache
-def _module(name: str) -> Any:
-    return importlib.import_module(f"ppadmm.sampling.{name}")
+def _compiled() -> Any:
+    try:
+        return importlib.import_module("ppadmm.sampling.compiled")
+    except ImportError:  # a numba that cannot be loaded must not end a run that was paid for
+        return None
 
 
 def _compile(drawn: int) -> bool:

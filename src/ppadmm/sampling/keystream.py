@@ -5,6 +5,7 @@ A generator that is stuck, repeats itself or returns too little is noticed befor
 
 import os
 from collections.abc import Callable
+from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +31,7 @@ class Keystream:
         if expand(bytes(32), BLOCK).tobytes() != KNOWN:
             raise EntropyError("ChaCha20 gives other words than RFC 8439; reinstall cryptography.")
         self._entropy = entropy
-        self._key = bytes(32)
-        self._block = np.frombuffer(KNOWN, np.uint64)
+        self._seen: dict[str, bytes] = {}
         self._spare = np.empty(0, np.uint64)
 
     def words(self, n: int) -> NDArray[np.uint64]:
@@ -55,25 +55,27 @@ class Keystream:
             raise EntropyError(
                 f"The system gave {len(key)} random bytes in place of 32; nothing was released."
             )
-        if key == self._key or len(set(key)) == 1:
+        if len(set(key)) == 1 or self._was_last("key", key):
             raise EntropyError(
                 "The system's random generator gives the same bytes again; do not train on "
                 "private records here."
             )
-        self._key = key
         return key
 
     def _look_at(self, blocks: NDArray[np.uint64]) -> None:
         """Refuse a block that is the one before: by chance that happens once in 2⁵¹² times."""
-        before = np.concatenate([self._block[None, :1], blocks[:-1, :1]])[:, 0]
-        for k in np.flatnonzero(blocks[:, 0] == before):
-            last = blocks[k - 1] if k else self._block
-            if np.array_equal(blocks[k], last):
-                raise EntropyError(
-                    "The cipher gives the same words again; nothing was released; reinstall "
-                    "cryptography."
-                )
-        self._block = blocks[0].copy()
+        alike = np.flatnonzero(blocks[1:, 0] == blocks[:-1, 0])
+        again = any(np.array_equal(blocks[k], blocks[k + 1]) for k in alike)
+        if again or self._was_last("block", blocks[0].tobytes()):
+            raise EntropyError(
+                "The cipher gives the same words again; nothing was released; reinstall "
+                "cryptography."
+            )
+
+    def _was_last(self, kind: str, secret: bytes) -> bool:
+        """Whether this is what came last time; only a hash of it is kept."""
+        before, self._seen[kind] = self._seen.get(kind), blake2b(secret, digest_size=32).digest()
+        return before == self._seen[kind]
 
 
 def expand(key: bytes, n: int) -> NDArray[np.uint64]:

@@ -136,6 +136,7 @@ class Store:
         self._stream = stream or Keystream()
         self._stocks = {law: Stock(law, self._stream) for law in lanes.LAWS}
         self._turn = threading.Lock()
+        self.word()  # a generator that is broken is noticed before anything is paid for
 
     def take(self, law: str, n: int) -> Deviates:
         """Return n numbers of a law that nobody had before."""
