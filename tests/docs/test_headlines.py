@@ -28,5 +28,5 @@ def test_a_page_tells_their_ratios(page):
 def test_readme_has_no_other_ratio_to_a_fit():
     """A headline that no private run gave would be found here."""
     cost = (ROOT / "README.md").read_text("utf-8").split("## Cost")[1].split("## ")[0]
-    said = re.findall(r"(\d\.\d+)(?: times)? on ", cost)
+    said = re.findall(r"(\d\.\d+)(?:\s+times)?\s+on ", cost)
     assert said == [f"{row['ratio']:.2f}" for row in ROWS]
