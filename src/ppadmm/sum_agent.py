@@ -11,7 +11,7 @@ import numpy as np
 
 from ppadmm.agent import Agent, Message, Send
 from ppadmm.algorithms import SharedState
-from ppadmm.algorithms.newton import Newton
+from ppadmm.algorithms.sums import SumAlgorithm
 from ppadmm.arrays import Array
 from ppadmm.errors import ProtocolError
 from ppadmm.ledger.protocol import Lost, Past, Sent
@@ -24,7 +24,7 @@ class SumAgent(Agent):
     Messages are numbered by exchanges, repeats included, and the books by what was drawn (`_slot`).
     """
 
-    algorithm: Newton
+    algorithm: SumAlgorithm
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -88,7 +88,7 @@ class SumAgent(Agent):
             own = SharedState(past.value[None], past.total[None])
             spoke = np.array([past.spoke])
             self._state = self.algorithm.resumed(self._state, own, spoke, spoke)
-            release = Release(self._state.theta, spoke)
+            release = Release(self.algorithm.shown(self._state.held), spoke)
         else:
             self._state, release = self.algorithm.propose(self._state, self.charged)
             if self.charged.durable:

@@ -17,7 +17,7 @@ site adds its share of the noise and a mask, and only the sum is known (`ppadmm.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -28,20 +28,17 @@ from ppadmm.accounting.calibration import Budget, largest_private
 from ppadmm.accounting.events import Approximate, Charge, Gaussian, Tally
 from ppadmm.accounting.gaussian import gdp_ratio
 from ppadmm.accounting.sensitivity import MARGIN
-from ppadmm.algorithms.base import Bits, Recipe, Reserved, SharedState, Site
+from ppadmm.algorithms.base import Recipe, Site
 from ppadmm.algorithms.defaults import Hyperparameters, Sizes
 from ppadmm.algorithms.settings import Settings
+from ppadmm.algorithms.sums import KEYS, SumAlgorithm, SumState
 from ppadmm.arrays import Array
-from ppadmm.errors import InfeasibleError, InputError, OutOfBoundsError, ProtocolError
-from ppadmm.mechanisms import ChargedNoise, Release
+from ppadmm.errors import InfeasibleError, InputError
 from ppadmm.mechanisms.limits import data_rounding, within
-from ppadmm.noise import FINENESS, Key, NoiseSource, total_variation
+from ppadmm.noise import FINENESS, total_variation
 from ppadmm.problem.losses import Loss
 from ppadmm.problem.risk import Risk, summing
-from ppadmm.records import HoldsRecords
-from ppadmm.summing.fixed_point import FixedPoint, as_words, distance, fixed_point
-from ppadmm.summing.masks import KEY, Masks, new_key, public_key
-from ppadmm.summing.trust import Trust
+from ppadmm.summing.fixed_point import distance, fixed_point
 
 WIDEST = 1000
 """Features up to which all second moments are released."""
@@ -49,11 +46,9 @@ SHARE = 0.15
 """The part of the budget that second moments get."""
 RADIUS = 1e4
 """‖θ‖ stays within it."""
-LOUDEST = 1e6
-"""The norm of a part that is refused."""
 ROUNDS = 13
 DAMPING = 0.5
-KEYS, MOMENTS, SLOPES = "keys", "moments", "slopes"
+MOMENTS, SLOPES = "moments", "slopes"
 
 
 # Second moments as vectors
@@ -168,52 +163,27 @@ class Sensitivities:
         room = 1.0 + MARGIN
         return cls((moved + 2.0 * error) * room, (steep + 2.0 * slope) * room)
 
-    def of_stage(self, stage: str) -> float:
-        """Return that of one kind of release."""
-        return self.moments if stage == MOMENTS else self.slopes
-
 
 # The algorithm
 
 
 @dataclass(frozen=True)
-class NewtonState:
-    """A site between rounds: θ (R, d), the sum of θ over the last half, P for each replicate.
+class Iterate:
+    """θ (R, d), the sum of θ over the last half of the steps, and P for each replicate."""
 
-    `own` is what this site said last, `members` who takes part, and `exchange` counts all sums that
-    were begun, repeats included. With sums `private` is the site's key and `masks` what it agreed
-    on.
-    """
-
-    round: int
-    exchange: int
-    members: tuple[int, ...]
     theta: Array
     summed: Array
-    own: SharedState
     metrics: tuple[Metric, ...] = ()
-    private: bytes = b""
-    masks: Masks | None = None
 
 
 @dataclass(frozen=True)
-class Newton(HoldsRecords):
-    """One site of noisy Newton. A round is one exchange: keys if sums are masked, M, slopes."""
+class Newton(SumAlgorithm):
+    """One site of noisy Newton: second moments, then slopes."""
 
-    site: Site
-    name: str
-    stages: tuple[str, ...]
     damping: Array
     ridge: Array
     costs: tuple[Costs, ...]
     sensitivities: Sensitivities
-    trust: Trust
-    run: bytes = b""
-
-    @property
-    def rounds(self) -> int:
-        """How many exchanges there are."""
-        return len(self.stages)
 
     @property
     def steps(self) -> int:
@@ -226,200 +196,62 @@ class Newton(HoldsRecords):
         return self.site.risk.d // self.site.risk.loss.outputs
 
     @property
-    def reserved(self) -> tuple[Reserved, ...]:
-        """Second moments once, a slope in every step, and as many repeats of each as agreed."""
-        again = self.trust.repeats
-        times = (1 + again, self.steps + again) if self.site.risk.n else (0, 0)
-        return tuple(((c.moments[1], times[0]), (c.slopes[1], times[1])) for c in self.costs)
-
-    @property
     def scales(self) -> dict[str, Array]:
         """σ of the slopes and of the second moments of this site, or of its shares of a sum."""
-        return {"sigma1": self._sigma(SLOPES), "sigma_moments": self._sigma(MOMENTS)}
+        return {"sigma1": self.sigma(SLOPES), "sigma_moments": self.sigma(MOMENTS)}
 
-    @property
-    def radius(self) -> Array:
-        """‖θ‖ stays within it."""
-        return np.full(len(self.damping), RADIUS)
+    def size(self, stage: str) -> int:
+        """Return d, or the length of the second moments."""
+        return moment_length(self.features) if stage == MOMENTS else self.site.risk.d
 
-    def length(self, round_: int) -> int:
-        """Return how many numbers a site says in a round."""
-        return self._length(self.stages[round_])
+    def bound(self, stage: str) -> float:
+        """Return 1 for second moments, as ‖x‖ ≤ 1, and G for a slope."""
+        return 1.0 if stage == MOMENTS else self.site.risk.loss.lipschitz
 
-    def require(self, agent: int, round_: int, said: SharedState) -> None:
-        """Refuse what no site can have said in a round; a masked part may be anything."""
-        part, shape = said.value, (len(self.damping), self.length(round_))
-        if part.shape != shape:
-            raise ProtocolError(
-                f"Site {agent} said {part.shape} numbers in round {round_}, not {shape}."
-            )
-        if self.trust.by_sum:
-            return
-        with np.errstate(over="ignore"):
-            norms = np.sqrt(np.vecdot(part, part))
-        if not (norms <= LOUDEST).all():
-            raise OutOfBoundsError(
-                f"Agent {agent} sent values of norm {norms.max():.3g} in round {round_}; the terms "
-                f"of this run allow {LOUDEST:g}."
-            )
+    def sensitivity(self, stage: str) -> float:
+        """Return how far one record moves a mean."""
+        return self.sensitivities.moments if stage == MOMENTS else self.sensitivities.slopes
 
-    def init(self) -> NewtonState:
+    def price(self, stage: str, replicate: int) -> tuple[float, Charge]:
+        """Return Δ/σ of a release and what is booked for it."""
+        cost = self.costs[replicate]
+        return cost.moments if stage == MOMENTS else cost.slopes
+
+    def values(self, held: Iterate, stage: str) -> Array:
+        """Return the second moments of this site's records, or its slope at θ."""
+        if stage == SLOPES:
+            return self.site.risk.gradient(held.theta)
+        return self._repeated(moments(self.site.risk))
+
+    def first(self) -> Iterate:
         """Start from θ = 0."""
-        zero = np.zeros((len(self.damping), self.site.risk.d))
-        everyone = tuple(range(self.site.agents))
-        return NewtonState(0, 0, everyone, zero, zero, _said(zero[:, :0]))
+        zero = np.zeros((self.replicates, self.site.risk.d))
+        return Iterate(zero, zero)
 
-    def propose(self, state: NewtonState, charged: ChargedNoise) -> tuple[NewtonState, Release]:
-        """Say this round's part; what is new to the world is θ, which all sites know."""
-        stage = self.stages[state.round]
-        if stage == KEYS:
-            state = replace(state, private=self._private(charged))
-            part = self._repeated(np.frombuffer(public_key(state.private), np.float64))
-        else:
-            part = self._part(state, stage, charged)
-        return replace(state, own=_said(part)), Release.everyone(state.theta)
-
-    def resumed(
-        self, state: NewtonState, own: SharedState, spoke: Bits, spent: Bits
-    ) -> NewtonState:
-        """Take up what was said."""
-        return replace(state, own=own)
-
-    def absorb(self, state: NewtonState, inbox: Mapping[int, SharedState]) -> NewtonState:
-        """Add up what all said and move on."""
-        return self.advanced(state, self.total(state, inbox))
-
-    def total(self, state: NewtonState, inbox: Mapping[int, SharedState]) -> Array:
-        """Return what all members said together (R, length): their mean, or everybody's keys."""
-        said = {self.site.agent: state.own.value} | {j: heard.value for j, heard in inbox.items()}
-        stage, parts = self.stages[state.round], [said[j] for j in state.members]
-        if stage == KEYS:
-            return np.concatenate(parts, axis=1)
-        shares = [self.site.shares[j] for j in state.members]
-        if not self.trust.by_sum:
-            return np.asarray(np.einsum("j,jrl->rl", np.array(shares), parts) / sum(shares))
-        words = np.stack([part.view(np.uint64) for part in parts])
-        added = np.add.reduce(words, axis=0)  # modulo 2⁶⁴
-        rows = zip(self._adders(stage, len(parts)), added, strict=True)
-        return np.stack([adder.decode(row) for adder, row in rows]) / sum(shares)
-
-    def advanced(self, state: NewtonState, total: Array) -> NewtonState:
-        """Return the state after an exchange, from what all said together."""
-        stage = self.stages[state.round]
-        after = replace(state, round=state.round + 1, exchange=state.exchange + 1)
-        if stage == KEYS:
-            return replace(after, masks=self._agreed(state, total[0]))
+    def gained(self, held: Iterate, stage: str, total: Array, round_: int) -> Iterate:
+        """Return the metric, or θ after a step."""
         if stage == MOMENTS:
-            return replace(after, metrics=self._metrics(total))
-        return self._moved(after, total)
+            return replace(held, metrics=self._metrics(total))
+        slope = within(total, self.radius) + self.ridge[:, None] * held.theta
+        step = np.stack([m.apply(row) for m, row in zip(held.metrics, slope, strict=True)])
+        theta = within(held.theta - step, np.full(self.replicates, RADIUS))
+        late = self.stages[:round_].count(SLOPES) > self.steps // 2
+        return replace(held, theta=theta, summed=held.summed + theta if late else held.summed)
 
-    def heard(self, state: NewtonState) -> SharedState:
-        """Return what this site said last."""
-        return state.own
+    def shown(self, held: Iterate) -> Array:
+        """Return θ."""
+        return held.theta
 
-    def model(self, state: NewtonState) -> Array:
+    def model(self, state: SumState) -> Array:
         """Return the mean of θ over the last half of the steps: (R, d)."""
         counted = self.stages[: state.round].count(SLOPES) - self.steps // 2
-        return np.asarray(state.summed / counted) if counted > 0 else state.theta
-
-    # -- one site's part -----------------------------------------------------------------------
-
-    def _part(self, state: NewtonState, stage: str, charged: ChargedNoise) -> Array:
-        values, key = self._values(state, stage), Key(self.site.agent, state.exchange, stage)
-        source = charged.source
-        if self.site.risk.n:
-            source = charged.charge([self._cost(c, stage)[1] for c in self.costs])
-        if self.trust.by_sum:
-            return self._masked(state, stage, values, source, key)
-        if not self.site.risk.n:
-            return values
-        sigma = self._sigma(stage)
-        return source.gaussian(values, sigma, FINENESS * sigma, key)
-
-    def _masked(
-        self, state: NewtonState, stage: str, values: Array, source: NoiseSource, key: Key
-    ) -> Array:
-        """Return integers with this site's share of the noise, under its mask of this exchange."""
-        if state.masks is None:
-            raise ProtocolError("No keys were agreed on before the first sum.")
-        adders = self._adders(stage, len(state.members))
-        rows = zip(adders, values * self.site.share, strict=True)
-        whole = np.stack([adder.encode(row) for adder, row in rows])
-        scale = np.array([adder.scale for adder in adders])
-        noisy = as_words(np.rint(source.gaussian(whole, scale, np.ones_like(scale), key)))
-        mask = state.masks.mask(state.members, state.exchange, noisy.size)
-        return (noisy + mask.reshape(noisy.shape)).view(np.float64)
-
-    def _values(self, state: NewtonState, stage: str) -> Array:
-        """Return this site's mean (R, length), of a norm that no records can exceed."""
-        risk = self.site.risk
-        if stage == MOMENTS:
-            values = self._repeated(moments(risk) if risk.n else np.zeros(self._length(stage)))
-        else:
-            values = risk.gradient(state.theta)
-        return within(values, np.full(len(values), self._bound(stage)))
-
-    def _private(self, charged: ChargedNoise) -> bytes:
-        """Return this site's key of the run, which outlives a process that keeps books."""
-        found = charged.kept("key")
-        if found is None:
-            found = np.frombuffer(new_key(), np.float64)
-            charged.keep("key", self._repeated(found))
-        return found[: KEY // 8].tobytes()
-
-    # -- everybody's ---------------------------------------------------------------------------
-
-    def _agreed(self, state: NewtonState, keys: Array) -> Masks:
-        rows = keys.reshape(len(state.members), -1)
-        pairs = zip(state.members, rows, strict=True)
-        others = {j: row.tobytes() for j, row in pairs if j != self.site.agent}
-        return Masks.between(self.site.agent, state.private, others, self.run)
+        held = state.held
+        return np.asarray(held.summed / counted) if counted > 0 else held.theta
 
     def _metrics(self, total: Array) -> tuple[Metric, ...]:
         smoothness = self.site.risk.loss.smoothness
         pairs = zip(total, self.damping + self.ridge, strict=True)
         return tuple(Metric.of(row, self.features, smoothness, float(eta)) for row, eta in pairs)
-
-    def _moved(self, state: NewtonState, slope: Array) -> NewtonState:
-        slope = within(slope, np.full(len(slope), LOUDEST)) + self.ridge[:, None] * state.theta
-        step = np.stack([m.apply(row) for m, row in zip(state.metrics, slope, strict=True)])
-        theta = within(state.theta - step, self.radius)
-        late = self.stages[: state.round].count(SLOPES) > self.steps // 2
-        return replace(state, theta=theta, summed=state.summed + theta if late else state.summed)
-
-    # -- small things --------------------------------------------------------------------------
-
-    def _repeated(self, row: Array) -> Array:
-        return np.tile(row, (len(self.damping), 1))
-
-    def _length(self, stage: str) -> int:
-        sizes = {KEYS: KEY // 8, MOMENTS: moment_length(self.features), SLOPES: self.site.risk.d}
-        return sizes[stage]
-
-    def _bound(self, stage: str) -> float:
-        return (1.0 if stage == MOMENTS else self.site.risk.loss.lipschitz) * (1.0 + MARGIN)
-
-    def _cost(self, cost: Costs, stage: str) -> tuple[float, Charge]:
-        return cost.moments if stage == MOMENTS else cost.slopes
-
-    def _adders(self, stage: str, members: int) -> list[FixedPoint]:
-        """Return grid and noise of each replicate, where so many sites take part."""
-        moved, bound = self.sensitivities.of_stage(stage), self._bound(stage)
-        honest, size = self.trust.honest(members), self._length(stage)
-        return [
-            fixed_point(moved, self._cost(c, stage)[0], bound, size, honest) for c in self.costs
-        ]
-
-    def _sigma(self, stage: str) -> Array:
-        if self.trust.by_sum:
-            return np.array([a.sigma for a in self._adders(stage, self.site.agents)])
-        moved = self.sensitivities.of_stage(stage)
-        sigma = np.array([moved / self._cost(c, stage)[0] for c in self.costs])
-        return sigma if self.site.risk.n else np.zeros_like(sigma)
-
-
-def _said(part: Array) -> SharedState:
-    return SharedState(part, part[:, :0])
 
 
 def build_newton(site: Site, settings: Settings) -> Newton:
@@ -450,12 +282,13 @@ def _newton(
         site=site,
         name="newton",
         stages=stages,
+        replicates=settings.replicates,
+        trust=settings.trust,
+        run=settings.run,
         damping=settings.etas,
         ridge=settings.ridge(site.agents),
         costs=tuple(found),
         sensitivities=Sensitivities.of(site.risk.loss, site.risk.d, n, settings.adjacency),
-        trust=settings.trust,
-        run=settings.run,
     )
 
 
