@@ -79,8 +79,7 @@ def average_of(releases: Array, spoke: NDArray[np.bool_]) -> Array:
 
 def require_same(agent: Agent, agreement: Agreement) -> None:
     """Refuse an agent that is not the one agreed upon."""
-    keys = int(agreement.trusting.by_sum)  # they are exchanged before the first round
-    made = agent.algorithm.rounds - keys
+    made = agent.algorithm.rounds - agreement.trusting.announced
     if made != agreement.rounds:
         raise InputError(
             f"{agreement.algorithm} makes {made} rounds, the agreement says {agreement.rounds}; "
