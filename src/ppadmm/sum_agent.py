@@ -242,7 +242,7 @@ class SumAgent(Agent):
 
     def _advance(self, inbox: Mapping[int, SharedState]) -> None:
         total = self.algorithm.total(self._state, inbox)
-        if self.charged.durable:
+        if self.charged.durable and self.charged.kept(self._total_name) is None:
             self.charged.keep(self._total_name, total)
         self._go_on(total)
 
