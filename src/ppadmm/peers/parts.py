@@ -6,7 +6,9 @@ Both are signed by whom they come from and handed on by others as they are:
     | signature 64
 
 `members` is a digest of who takes part in the exchange, as its sender knows: a site that was left
-out and does not know it must not add up what the others said under other masks. A part (PART) has a payload of L doubles, which may be any bits if sums are masked. A proposal
+out and does not know it must not add up what the others said under other masks.
+
+A part (PART) has a payload of L doubles, which may be any bits if sums are masked. A proposal
 (PROPOSAL) has the numbers of the L sites that are to make the exchange again, four bytes each. The
 terms say how long each may be, so that nobody else chooses how much memory it takes.
 """
