@@ -153,8 +153,12 @@ def test_many_peers_on_one_machine_finish_a_run(trust, tmp_path):
     """Fifty with PPADMM_FULL=1."""
     n = 50 if FULL else 10
     sites = sites_by_sums(tmp_path, n=n, graph="small-world", rounds=4, records=100, **trust)
-    started = time.monotonic()
-    codes, peers = run_sites(sites, "--test-seed", SEED)
-    print(f"{n} peers, {trust}: {time.monotonic() - started:.0f} s")
+    options = ("--test-seed", SEED, "--wait", 600)
+    peers = [Peer(file, *options) for file in sites.files]
+    try:
+        codes = [peer.wait(600) for peer in peers]
+    finally:
+        for peer in peers:
+            peer.kill()
     assert set(codes) == {0}, [peer.words() for peer in peers]
     assert np.array_equal(coefficients(sites), expected(sites))
