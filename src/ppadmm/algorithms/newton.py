@@ -374,13 +374,18 @@ def _plan(
 
 def default_damping(sizes: Sizes, budgets: Sequence[Budget], loss: Loss) -> float:
     """Return η = c₁·RATE·x^POWER with x = √d·σ̄/(4c₁): noise and curvature scale with the loss."""
-    noise = _noise_of_sum if sizes.trust.by_sum else remaining_noise
-    x = math.sqrt(sizes.features) * noise(sizes, budgets, loss.lipschitz) / (4.0 * loss.smoothness)
+    noise = mean_noise(sizes, budgets, loss.lipschitz)
+    x = math.sqrt(sizes.features) * noise / (4.0 * loss.smoothness)
     return float(loss.smoothness * RATE * x**POWER)
 
 
-def _noise_of_sum(sizes: Sizes, budgets: Sequence[Budget], lipschitz: float) -> float:
-    """Return σ̄ of a sum: the noise of one site with all records, and what colluding adds."""
+def mean_noise(sizes: Sizes, budgets: Sequence[Budget], lipschitz: float) -> float:
+    """Return σ̄, the noise in the mean of all sites' slopes if one had the whole budget.
+
+    That of a sum is the noise of one site with all records, and what colluding adds to it.
+    """
+    if not sizes.trust.by_sum:
+        return remaining_noise(sizes, budgets, lipschitz)
     strict = min(gdp_ratio(b.epsilon, b.delta) for b in budgets)
     alone = 2.0 * lipschitz / (sum(sizes.records) * strict)
     return alone * math.sqrt(sizes.agents / sizes.trust.honest(sizes.agents))
