@@ -41,7 +41,7 @@ from tests.small_problems import make_settings, random_shard
 BY_SUM = Trust("sum", 1)
 TRUSTS = pytest.mark.parametrize("trust", [LOCAL_TRUST, BY_SUM], ids=lambda trust: trust.kind)
 BUDGET = Budget(1.0, 1e-5)
-PRECISE = 1e7
+PRECISE = 3e6
 """Δ/σ of releases that are as good as exact."""
 
 
