@@ -97,6 +97,19 @@ NOISE = (
         ),
     ),
     Mutant(
+        "one noise for rows of one scale",
+        "secure noise that is drawn at once is the same for everybody: who knows its own knows all",
+        "tests/engines/test_vectorised.py::test_secure_noise_differs_from_agent_to_agent",
+        (
+            Change(
+                "noise.py",
+                "            noisy = self._release(law, values[rows].ravel(), s, grid_exponent(g))\n",
+                "            noisy = self._release(law, 0.0 * values[0], s, grid_exponent(g))\n"
+                "            noisy = (values[rows] + noisy).ravel()\n",
+            ),
+        ),
+    ),
+    Mutant(
         "one noise for all agents",
         "agents that run in step get the same secure noise: who knows its own knows the others'",
         "tests/engines/test_vectorised.py::test_secure_noise_differs_from_agent_to_agent",

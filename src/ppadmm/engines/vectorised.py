@@ -17,7 +17,7 @@ from ppadmm.algorithms.admm import ADMM, ADMMState, linear_term
 from ppadmm.algorithms.base import SharedState
 from ppadmm.arrays import Array, Rows
 from ppadmm.mechanisms import ChargedNoise, PerturbedMinimiser, Place, Release
-from ppadmm.noise import Key, NoiseSource, SeededNoise
+from ppadmm.noise import Key, NoiseSource, SecureNoise, SeededNoise
 from ppadmm.problem.risk import MarginRisk, Subproblem
 from ppadmm.solvers import FixedMetric, Guarded, Solver, each
 from ppadmm.solvers.base import Warm
@@ -139,13 +139,15 @@ def _begun(agents: Sequence[Agent]) -> tuple[SharedState, Warm]:
 
 
 def _shared_noise(agents: Sequence[Agent]) -> ChargedNoise:
-    """Everyone's own ledgers and noise, a row each; what follows from seeds is drawn at once."""
+    """Everyone's own ledgers and noise, a row each; noise of one kind is drawn at once."""
     ledgers = tuple(ledger for agent in agents for ledger in agent.ledgers)
     numbers = tuple(agent.number for agent in agents)
     sources = tuple(agent.charged.source for agent in agents)
     seeds = tuple(seed for s in sources if type(s) is SeededNoise for seed in s.seeds)
     if len(seeds) == len(sources):
         return ChargedNoise(ledgers, SeededNoise(seeds, numbers))
+    if all(type(s) is SecureNoise for s in sources):
+        return ChargedNoise(ledgers, sources[0])
     return ChargedNoise(ledgers, RowwiseNoise(sources, numbers))
 
 
