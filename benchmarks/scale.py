@@ -187,15 +187,16 @@ def show(row):
     print(
         f"| {row['records']:,} | {row['features']:,} | {row['agents']} | {row['file_mb']:,.0f} | "
         f"{cap} | {row['read_seconds']:.1f} | {row['train_seconds']:.3f} | "
-        f"{row['seeded_seconds']:.3f} | {row['over_seeded']:.2f} | {row['judge_seconds']:.1f} | {row['passes']:.0f} | "
+        f"{row['seeded_seconds']:.3f} | {row['over_seeded']:.2f} | "
+        f"{row['judge_seconds']:.1f} | {row['passes']:.0f} | "
         f"{row['pass_ms']:.1f} | {row['peak_mb']:.0f} | {row['process_mb']:.0f} |",
         flush=True,
     )
 
 
 HEAD = (
-    "| records | features | agents | file, MB | cap, MB | read s | train s | seeded s | over seeded | "
-    "judge s | passes | pass ms | MB | whole process, MB |\n" + "|---" * 14 + "|"
+    "| records | features | agents | file, MB | cap, MB | read s | train s | seeded s | "
+    "over seeded | judge s | passes | pass ms | MB | whole process, MB |\n" + "|---" * 14 + "|"
 )
 
 

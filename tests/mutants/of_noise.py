@@ -103,8 +103,8 @@ NOISE = (
         (
             Change(
                 "noise.py",
-                "            noisy = self._release(law, values[rows].ravel(), s, grid_exponent(g))\n",
-                "            noisy = self._release(law, 0.0 * values[0], s, grid_exponent(g))\n"
+                "self._release(law, values[rows].ravel(), s, grid_exponent(g))\n",
+                "self._release(law, 0.0 * values[0], s, grid_exponent(g))\n"
                 "            noisy = (values[rows] + noisy).ravel()\n",
             ),
         ),
