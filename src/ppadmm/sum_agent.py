@@ -11,7 +11,7 @@ import numpy as np
 
 from ppadmm.agent import Agent, Message, Send
 from ppadmm.algorithms import SharedState
-from ppadmm.algorithms.sums import KEYS, SumAlgorithm
+from ppadmm.algorithms.sums import SumAlgorithm
 from ppadmm.arrays import Array
 from ppadmm.errors import ProtocolError
 from ppadmm.ledger.protocol import Lost, Past, Sent
@@ -88,8 +88,7 @@ class SumAgent(Agent):
             own = SharedState(past.value[None], past.total[None])
             spoke = np.array([past.spoke])
             self._state = self.algorithm.resumed(self._state, own, spoke, spoke)
-            if self.algorithm.stages[self.round] == KEYS:
-                self._state = self.algorithm.recalled(self._state, self.charged)
+            self._state = self.algorithm.with_key(self._state, self.charged)
             release = Release(self.algorithm.shown(self._state.held), spoke)
         else:
             self._state, release = self.algorithm.propose(self._state, self.charged)

@@ -162,19 +162,21 @@ class SumAlgorithm(HoldsRecords):
         """Say this round's part; what is new to the world is what all sites know."""
         stage = self.stages[state.round]
         if stage == KEYS:
-            state = self.recalled(state, charged)
+            state = self.with_key(state, charged)
             part = self._repeated(np.frombuffer(public_key(state.private), np.float64))
         else:
             part = self._part(state, stage, charged)
         return replace(state, own=_said(part)), Release.everyone(self.shown(state.held))
 
-    def recalled(self, state: SumState, charged: ChargedNoise) -> SumState:
-        """Return the state with this site's key of the run, the one that was kept if there is."""
-        return replace(state, private=self._private(charged))
-
     def resumed(self, state: SumState, own: SharedState, spoke: Bits, spent: Bits) -> SumState:
         """Take up what was said."""
         return replace(state, own=own)
+
+    def with_key(self, state: SumState, charged: ChargedNoise) -> SumState:
+        """Return the state with this site's key of the run, if sums are masked."""
+        if not self.trust.by_sum or state.private:
+            return state
+        return replace(state, private=self._private(charged))
 
     def absorb(self, state: SumState, inbox: Mapping[int, SharedState]) -> SumState:
         """Add up what all said and move on."""
