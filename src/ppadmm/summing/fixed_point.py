@@ -86,7 +86,7 @@ def distance(size: int, scale: float, sites: int) -> float:
     A sampler of discrete Gaussians (OpenDP's) is within size/(8s²) of rounded ones, at each site.
     The sum of N rounded ones is within 1.1·size·N·exp(−π²s²) of a function of one Gaussian vector
     of variance Ns² (docs/privacy.md, section 19). The last size/(8s²) is for that: it is more from
-    s = 1.2 on for 1024 sites.
+    s = 1 on for 1024 sites.
     """
     return (sites + 1) * total_variation(size, scale, 1.0)
 
