@@ -2,6 +2,7 @@
 
 import math
 from functools import lru_cache
+from itertools import pairwise
 
 import mpmath as mp
 import numpy as np
@@ -28,7 +29,7 @@ def rounded(variance, reach):
     """P(round(X) = k), X ~ N(0, variance), for |k| ≤ reach."""
     sigma = mp.sqrt(variance)
     ends = [mp.ncdf((k - mp.mpf(1) / 2) / sigma) for k in range(-reach, reach + 2)]
-    return [b - a for a, b in zip(ends, ends[1:], strict=False)]
+    return [b - a for a, b in pairwise(ends)]
 
 
 def discrete(variance, reach):

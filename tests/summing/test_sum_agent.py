@@ -91,7 +91,7 @@ def test_without_noise_the_sum_is_that_of_all_records(sites, d):
 
 
 def test_the_noise_of_the_sum_less_a_coalitions_is_what_was_paid_for():
-    """c sites subtract their own: what is left has the variance of Δ/ratio, neither N/(N−c) less."""
+    """c sites subtract their own: what is left has the standard deviation Δ/ratio."""
     sites, trust = 5, Trust("sum", 2)
     rules = make_rules(sites, make_settings(trust, rounds=3), d=40)
     ratio, _ = rules[0].price(MOMENTS, 0)
@@ -201,8 +201,8 @@ def test_nothing_is_paid_where_nobodys_noise_is_left():
     ledger.reserve(rules[0].reserved[0])
     with pytest.raises(InputError, match="nobody's noise is left"):
         rules[0].propose(state, ChargedNoise((ledger,), SeededNoise((0,))))
+    bare = replace(state, members=(0, 1, 2), masks=None)
     with pytest.raises(ProtocolError, match="No keys were agreed on"):
-        bare = replace(state, members=(0, 1, 2), masks=None)
         rules[0].propose(bare, ChargedNoise((ledger,), SeededNoise((0,))))
     assert not ledger.spent.counts
 
