@@ -88,6 +88,7 @@ class SumAgent(Agent):
             own = SharedState(past.value[None], past.total[None])
             spoke = np.array([past.spoke])
             self._state = self.algorithm.resumed(self._state, own, spoke, spoke)
+            self._state = self.algorithm.with_key(self._state, self.charged)
             release = Release(self.algorithm.shown(self._state.held), spoke)
         else:
             self._state, release = self.algorithm.propose(self._state, self.charged)

@@ -31,7 +31,7 @@ from ppadmm.accounting.sensitivity import MARGIN
 from ppadmm.algorithms.base import Recipe, Site
 from ppadmm.algorithms.defaults import Hyperparameters, Sizes
 from ppadmm.algorithms.settings import Settings
-from ppadmm.algorithms.sums import KEYS, SumAlgorithm, SumState
+from ppadmm.algorithms.sums import KEYS, SumAlgorithm, SumState, require_by_records
 from ppadmm.arrays import Array
 from ppadmm.errors import InfeasibleError, InputError
 from ppadmm.mechanisms.limits import data_rounding, within
@@ -269,6 +269,7 @@ def _build_local(site: Site, settings: Settings) -> Newton:
 
 
 def _build_sum(site: Site, settings: Settings) -> Newton:
+    require_by_records(site)
     steps, n = settings.rounds - 1, max(site.records, 1)
     moved = Sensitivities.of(site.risk.loss, site.risk.d, n, settings.adjacency)
     found = [_summed(budget, moved, site, settings) for budget in settings.budgets]
