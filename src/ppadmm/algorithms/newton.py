@@ -65,6 +65,11 @@ def moment_length(features: int) -> int:
     return features * (features + 1) // 2 if is_full(features) else features
 
 
+def longest_part(parameters: int) -> int:
+    """Return the most numbers that a part can have, with however many classes."""
+    return max(parameters, moment_length(min(parameters, WIDEST)))
+
+
 def folded(matrix: Array) -> Array:
     """Return a symmetric matrix (d, d) as a vector of the same length in the Euclidean norm."""
     rows, columns = np.triu_indices(len(matrix))
