@@ -31,7 +31,7 @@ from ppadmm.accounting.sensitivity import MARGIN
 from ppadmm.algorithms.base import Recipe, Site
 from ppadmm.algorithms.defaults import Hyperparameters, Sizes, remaining_noise
 from ppadmm.algorithms.settings import Settings
-from ppadmm.algorithms.sums import KEYS, SumAlgorithm, SumState
+from ppadmm.algorithms.sums import KEYS, SumAlgorithm, SumState, require_by_records
 from ppadmm.arrays import Array
 from ppadmm.errors import InfeasibleError, InputError
 from ppadmm.mechanisms.limits import data_rounding, within
@@ -63,6 +63,11 @@ def is_full(features: int) -> bool:
 def moment_length(features: int) -> int:
     """Return how many numbers the second moments are."""
     return features * (features + 1) // 2 if is_full(features) else features
+
+
+def longest_part(parameters: int) -> int:
+    """Return the most numbers that a part can have, with however many classes."""
+    return max(parameters, moment_length(min(parameters, WIDEST)))
 
 
 def folded(matrix: Array) -> Array:
@@ -290,6 +295,7 @@ def _build_local(site: Site, settings: Settings) -> Newton:
 
 
 def _build_sum(site: Site, settings: Settings) -> Newton:
+    require_by_records(site)
     steps, n = settings.rounds - 1, max(site.records, 1)
     if site.share * n > site.risk.n * (1.0 + MARGIN):
         raise InputError(
