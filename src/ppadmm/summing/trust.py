@@ -34,6 +34,11 @@ class Trust:
         """Whether sites see sums only."""
         return self.kind == SUM
 
+    @property
+    def announced(self) -> int:
+        """How many rounds come before the first release: with sums, one of keys."""
+        return int(self.by_sum)
+
     def honest(self, members: int) -> int:
         """Return how many of so many sites keep their noise to themselves."""
         if not self.by_sum:
