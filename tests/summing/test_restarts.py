@@ -57,9 +57,12 @@ class Site:
                 run.close()
 
     def _go_on(self, agent, others):
+        waited = 0
         while not isinstance(action := agent.next(), Done):
             if isinstance(action, Send):
                 self._send(others, [action])
+            waited = 0 if isinstance(action, Send) else waited + 1
+            assert waited < 5, f"Nobody says what round {agent.round} needs: {action}."
             for message in others.said():
                 agent.receive(message)
 

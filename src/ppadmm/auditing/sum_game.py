@@ -30,8 +30,10 @@ from ppadmm.summing.fixed_point import Words
 from ppadmm.summing.masks import Masks, new_key, public_key
 from ppadmm.summing.trust import Trust
 
-CROSSED = MarginRecords(loss=HuberHinge(), records=((1.0, 0.0), (0.0, 1.0)), start=(0.0, 0.0))
-"""Two records at a right angle: second moments move by all of √2/n."""
+CROSSED = MarginRecords(
+    loss=HuberHinge(), records=((1.0, 0.0), (0.0, 1.0)), start=(0.0, 0.0), eta=1e-4
+)
+"""Two records at a right angle: second moments move by all of √2/n. A small η gives them most."""
 
 
 class Coalition:
