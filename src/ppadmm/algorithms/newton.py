@@ -177,7 +177,7 @@ class Iterate:
 
 
 @dataclass(frozen=True)
-class Newton(SumAlgorithm):
+class NoisyNewton(SumAlgorithm):
     """One site of noisy Newton: second moments, then slopes."""
 
     damping: Array
@@ -254,21 +254,21 @@ class Newton(SumAlgorithm):
         return tuple(Metric.of(row, self.features, smoothness, float(eta)) for row, eta in pairs)
 
 
-def build_newton(site: Site, settings: Settings) -> Newton:
+def build_newton(site: Site, settings: Settings) -> NoisyNewton:
     """Return noisy Newton at one site; η is the damping of its steps."""
     if settings.rounds < 2:
         raise InputError(f"Noisy Newton needs 2 rounds or more, got {settings.rounds}.")
     return _build_sum(site, settings) if settings.trust.by_sum else _build_local(site, settings)
 
 
-def _build_local(site: Site, settings: Settings) -> Newton:
+def _build_local(site: Site, settings: Settings) -> NoisyNewton:
     far = [total_variation(size, 1.0, FINENESS) for size in _lengths(site.risk)]
     steps, repeats = settings.rounds - 1, settings.trust.repeats
     found = [costs(budget, steps, repeats, (far[0], far[1])) for budget in settings.budgets]
     return _newton(site, settings, max(site.risk.n, 1), found, (MOMENTS, *(SLOPES,) * steps))
 
 
-def _build_sum(site: Site, settings: Settings) -> Newton:
+def _build_sum(site: Site, settings: Settings) -> NoisyNewton:
     steps, n = settings.rounds - 1, max(site.records, 1)
     moved = Sensitivities.of(site.risk.loss, site.risk.d, n, settings.adjacency)
     found = [_summed(budget, moved, site, settings) for budget in settings.budgets]
@@ -277,8 +277,8 @@ def _build_sum(site: Site, settings: Settings) -> Newton:
 
 def _newton(
     site: Site, settings: Settings, n: int, found: Sequence[Costs], stages: tuple[str, ...]
-) -> Newton:
-    return Newton(
+) -> NoisyNewton:
+    return NoisyNewton(
         site=site,
         name="newton",
         stages=stages,

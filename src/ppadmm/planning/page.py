@@ -18,7 +18,6 @@ from ppadmm.runs.report.page import content_hash, signed, templates
 from ppadmm.runs.report.svg import Mark, Series, line_chart, short
 from ppadmm.runs.tables import WIDTH, fill, table
 from ppadmm.runs.text import NOISES
-from ppadmm.statements.claims import UNITS
 
 MADE_UP = (
     "A forecast on made-up records of {count} populations, not on yours: the range is over noise "

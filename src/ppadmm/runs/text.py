@@ -16,6 +16,7 @@ UNBROKEN = "\N{NO-BREAK SPACE}"
 NOISES = {
     "sigma1": "σ₁",
     "sigma2": "σ₂",
+    "sigma_moments": "σ of second moments",
     "test": "σ of a test",
     "epsilon_per_release": "ε of a release",
 }

@@ -33,10 +33,20 @@ class Trust:
         """Whether sites see sums only."""
         return self.kind == SUM
 
+    @property
+    def announced(self) -> int:
+        """How many rounds come before the first release: with sums, one of keys."""
+        return int(self.by_sum)
+
     def honest(self, members: int) -> int:
         """Return how many of so many sites keep their noise to themselves."""
         if not self.by_sum:
             return 1
+        if members < 2:
+            raise InputError(
+                "A sum of one site is what that site says; sums need two sites or more, or choose "
+                "trust local."
+            )
         if members - self.colluding < 1:
             raise InputError(
                 f"Of {members} sites {self.colluding} may collude, so that nobody's noise is "
