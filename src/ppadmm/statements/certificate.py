@@ -189,7 +189,7 @@ def check(data: bytes, trusted: Sequence[str] = ()) -> Verdict:
             "It holds numbers that are too large to be those of a run."
         ) from None
     notes = tuple(f"true, and more than needed: {each}" for each in larger)
-    checked = ("form", "signature", "ε recomputed from the events of every agent", "curves")
+    checked = ["form", "signature", "ε recomputed from the events of every agent", "curves"]
     unchecked = [] if trusted else [f"that the key belongs to {signer['name']!r}: give --trust"]
     if not knows_weights(body["statement"]):
         unchecked.append(WEIGHT)
@@ -197,10 +197,10 @@ def check(data: bytes, trusted: Sequence[str] = ()) -> Verdict:
         unchecked.append("κ of its events, which does not follow from the terms it names")
     if body["statement"]["trust"]["kind"] == SUM:
         if knows_noise(body["statement"]):
-            checked += ("its share of the noise, from N, c and the records of all sites",)
+            checked.append("its share of the noise, from N, c and the records of all sites")
         else:
             unchecked.append("its share of the noise, which does not follow from the terms")
-    return Verdict(body, checked, tuple(unchecked), notes)
+    return Verdict(body, tuple(checked), tuple(unchecked), notes)
 
 
 # -- a ledger, a run folder --------------------------------------------------------------------

@@ -87,6 +87,11 @@ class Figures:
         return pooled or self.result["agents"] == 1
 
     @property
+    def everyone(self) -> bool:
+        """Whether all sites hear all others, so that they have one model in common."""
+        return self.recipe is not None and self.recipe.everyone
+
+    @property
     def shared(self) -> bool:
         """Whether agents listen to one another, so that the noise of one is in all models."""
         return self.recipe is None or (self.recipe.listens and not self.recipe.pooled)
