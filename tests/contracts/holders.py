@@ -107,7 +107,7 @@ def networks(data, secrets):
         agents = started(prepared)
         yield from (prepared, prepared.federation, agents)
         yield from (agent.snapshot() for agent in agents)
-        if prepared.spec.guaranteed and name != "gradient":
+        if prepared.spec.guaranteed and name not in ("gradient", "newton"):
             state = agents[0].snapshot().state
             secrets.numbers += [state.warm.point.ravel(), state.warm.risk_gradient.ravel()]
     yield _Plan(prepare(SPEC, data), ((0.1, 0.0), (1.0, 0.0)), "split", 4.0, 1.0)

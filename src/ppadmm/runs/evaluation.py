@@ -131,6 +131,8 @@ def figures_by_round(
 ) -> dict[str, Any]:
     """Judge the running averaged model on held-out records: a local diagnostic, not covered."""
     rounds = rounds_shown(trace.rounds)
+    if trace.models is not None:
+        rounds = rounds[1:]  # before the first step θ is 0, which is no model
     # One round at a time: the models of all agents in all rounds may be large.
     each = (running_models(trace, rounds[k : k + 1])[0] for k in range(len(rounds)))
     models = np.stack([averaged(models, weights) for models in each])
