@@ -88,14 +88,14 @@ def moments(risk: Risk) -> Array:
 
 
 @dataclass(frozen=True)
-class Metric:
+class StepMetric:
     """P: an orthogonal basis (d, d), or None for the axes, and 1/(c₁·eigenvalue + η) in it (d,)."""
 
     basis: Array | None
     inverse: Array
 
     @classmethod
-    def of(cls, released: Array, features: int, smoothness: float, damping: float) -> "Metric":
+    def of(cls, released: Array, features: int, smoothness: float, damping: float) -> "StepMetric":
         """Return the metric that follows from noisy second moments."""
         if not is_full(features):
             return cls(None, 1.0 / (smoothness * np.maximum(released, 0.0) + damping))
@@ -173,7 +173,7 @@ class Iterate:
 
     theta: Array
     summed: Array
-    metrics: tuple[Metric, ...] = ()
+    metrics: tuple[StepMetric, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -248,10 +248,12 @@ class NoisyNewton(SumAlgorithm):
         held = state.held
         return np.asarray(held.summed / counted) if counted > 0 else held.theta
 
-    def _metrics(self, total: Array) -> tuple[Metric, ...]:
+    def _metrics(self, total: Array) -> tuple[StepMetric, ...]:
         smoothness = self.site.risk.loss.smoothness
         pairs = zip(total, self.damping + self.ridge, strict=True)
-        return tuple(Metric.of(row, self.features, smoothness, float(eta)) for row, eta in pairs)
+        return tuple(
+            StepMetric.of(row, self.features, smoothness, float(eta)) for row, eta in pairs
+        )
 
 
 def build_newton(site: Site, settings: Settings) -> NoisyNewton:
