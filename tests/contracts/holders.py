@@ -33,6 +33,7 @@ from ppadmm.peers.loading import LoadedSite
 from ppadmm.peers.outcome import RetrySchedule
 from ppadmm.peers.site import Participant, SiteRecords
 from ppadmm.peers.taking_part import SiteSettings, take_part
+from ppadmm.planning.forecast import _coarse
 from ppadmm.problem import (
     Logistic,
     Multinomial,
@@ -45,6 +46,7 @@ from ppadmm.problem.packed import Column, Joint
 from ppadmm.runs.agent_factory import agent_factories
 from ppadmm.runs.evaluation import AllScores, Binned
 from ppadmm.runs.federation import make_agents
+from ppadmm.runs.joint_evaluation import HeldOutRecords, _rules
 from ppadmm.runs.ledger_session import LedgerOptions, open_session
 from ppadmm.runs.run import execute, prepare, prepare_opened, train
 from ppadmm.solvers import SOLVERS, FixedMetric, cold_start
@@ -52,6 +54,7 @@ from ppadmm.solvers.base import Point, Step
 from ppadmm.solvers.each import Everyone
 from ppadmm.solvers.single import At, Task
 from ppadmm.studies.tune import _Plan, tune
+from ppadmm.summing.trust import LOCAL_TRUST
 from tests.peers.hub import Hub
 from tests.planted import SCHEMA, planted, planted_table
 
@@ -110,7 +113,17 @@ def networks(data, secrets):
         if prepared.spec.guaranteed and name not in ("gradient", "newton"):
             state = agents[0].snapshot().state
             secrets.numbers += [state.warm.point.ravel(), state.warm.risk_gradient.ravel()]
+    yield from summing(data, secrets)
     yield _Plan(prepare(SPEC, data), ((0.1, 0.0), (1.0, 0.0)), "split", 4.0, 1.0)
+
+
+def summing(data, secrets):
+    """Sums: agents under masks, the same as a plan simulates it, and counts of held-out records."""
+    prepared = prepare(spec_of("newton", trust="sum"), data)
+    agents = started(prepared)
+    yield from (agents, [agent.snapshot() for agent in agents], _coarse(agents[0].algorithm))
+    tests = [HeldOutRecords(data.X.toarray(), data.y), HeldOutRecords(data.X.toarray(), data.y)]
+    yield from (tests, _rules(tests, np.ones(data.d), Budget(1.0, 1e-3), LOCAL_TRUST, "zero-out"))
 
 
 def started(prepared):

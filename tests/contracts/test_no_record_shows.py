@@ -16,6 +16,7 @@ import pytest
 
 import ppadmm
 from ppadmm import records
+from ppadmm.algorithms.sums import SumAlgorithm
 from ppadmm.estimator import reuse_guard, training
 from ppadmm.problem import kernels
 from ppadmm.records import HoldsRecords
@@ -56,11 +57,12 @@ PLAIN = {
         algorithms.statistics.LossDecrease algorithms.statistics.Movement
         solvers.newton.Newton solvers.quasi_newton.LBFGS doctor.Findings doctor.Look
         studies.plots.Style estimator.encoders.Frame estimator.training.FitTerms""",
-    "looked at as each of its kinds": "estimator.base.PrivateModel",
+    "looked at as each of its kinds": "estimator.base.PrivateModel algorithms.sums.SumAlgorithm",
     "noise sources, books of what was charged and released": """
         engines.ray.actors.Journal engines.vectorised.RowwiseNoise runs.scoring.ReplayedLedger
         runs.scoring.SearchLedger runs.scoring.SelectionRecord peers.site.Replayed""",
     "figures of finished runs": """
+        algorithms.newton.StepMetric runs.joint_evaluation.JointCounts planning.forecast.NoMasks
         studies.cell.CellResult studies.compare.ComparisonRow studies.figures.Block
         studies.figures.Figure studies.figures.Panel studies.figures.CurvePoint
         studies.figures.FigureSetting studies.figures.FigureSource studies.sweep.CellStore
@@ -237,4 +239,4 @@ def test_every_public_class_is_looked_at(world):
 
 def test_every_holder_is_looked_at(world):
     holders = {kind for kind in classes().values() if holds(kind)}
-    assert holders - set(world.things) == {HoldsRecords}
+    assert holders - set(world.things) == {HoldsRecords, SumAlgorithm}
