@@ -19,7 +19,9 @@ from ppadmm.statements.facts import disclosure_of, statement_of
 from ppadmm.statements.trust_claim import TrustClaim
 
 SCHEMA = Schema(
-    (Numeric("age", 0, 100), Categorical("sex", ("f", "m"))), Label("y", ("1",), ("0",)), True
+    (Numeric("age", 0, 100), Categorical("sex", ("f", "m"))),
+    Label("y", ("1",), ("0",)),
+    confirmed=True,
 )
 KEYS = [Ed25519PrivateKey.from_private_bytes(bytes([i + 1]) * 32) for i in range(4)]
 PUBLIC = [key.public_key().public_bytes_raw().hex() for key in KEYS]
