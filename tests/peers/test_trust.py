@@ -39,7 +39,8 @@ def certificate(number, terms=TERMS, change=None):
     """What a site signs at the end of a run under these terms, or of what it changed."""
     part = PublicPart(terms, number, SCHEMA.with_knots(0), "records")
     events = part.reserved[number]
-    facts = facts_of(part, events, events, 6, started="2026-11-18T00:00:00+00:00")
+    spoke = terms.rounds + terms.trusting.announced
+    facts = facts_of(part, events, events, spoke, started="2026-11-18T00:00:00+00:00")
     said = disclosure_of(facts, statement_of(facts))
     if change is not None:
         change(said)
