@@ -216,7 +216,9 @@ def test_an_algorithm_without_sums_is_refused_with_the_way_out():
         RunSpec(trust="sum")
 
 
-@pytest.mark.parametrize(("sites", "words"), [(1, "two sites or more"), (2, "colluding below 2")])
-def test_sums_need_somebody_who_does_not_collude(sites, words):
+@pytest.mark.parametrize(
+    ("sites", "c", "words"), [(1, 0, "two sites or more"), (2, 2, "colluding below 2")]
+)
+def test_sums_need_somebody_who_does_not_collude(sites, c, words):
     with pytest.raises(InputError, match=words):
-        RunSpec(algorithm="newton", trust="sum", colluding=2).trusting.honest(sites)
+        RunSpec(algorithm="newton", trust="sum", colluding=c).trusting.honest(sites)
