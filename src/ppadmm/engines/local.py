@@ -80,13 +80,15 @@ def averaged(models: Array, weights: Sequence[float]) -> Array:
 class Ending:
     """What is left of an agent after a run, in whichever process it was; one tally per replicate.
 
-    `scales` are the sizes (R,) of its noises, `passes` how often it read its records.
+    `scales` are the sizes (R,) of its noises, `passes` how often it read its records, `model` (R, d)
+    is its own, where it is no average of its releases.
     """
 
     reserved: tuple[Tally, ...]
     spent: tuple[Tally, ...]
     scales: dict[str, Array]
     passes: int
+    model: Array | None = None
 
 
 def ending(agent: Agent, risk: Risk) -> Ending:
@@ -96,6 +98,7 @@ def ending(agent: Agent, risk: Risk) -> Ending:
         spent=tuple(ledger.spent for ledger in agent.ledgers),
         scales=agent.algorithm.scales,
         passes=risk.passes,
+        model=agent.model,
     )
 
 

@@ -137,6 +137,7 @@ def figures_of(result: SiteResult) -> dict[str, Any]:
         "weights": terms.weighting,
         "site_weights": list(terms.site_weights),
         "agent_names": [each.name for each in terms.parties],
+        "left_out": [terms.parties[i].name for i in result.outcome.left_out],
         "partition": "peers",
         "graph": {"name": "agreement", "edges": [list(edge) for edge in terms.edges]},
         "records": [each.records for each in terms.parties],
