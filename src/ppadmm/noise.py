@@ -156,10 +156,11 @@ class SecureNoise:
             )
         if not np.isfinite(values).all():
             raise InputError("Expected finite values to add noise to, got NaN or infinity.")
-        released = np.empty(values.shape)
-        for row, value, s, g in zip(released, values, scale, grid, strict=True):
-            row[:] = self._release(law, value, float(s), grid_exponent(float(g)))
-        return released
+        rows = [
+            self._release(law, value, s, grid_exponent(g))
+            for value, s, g in zip(values, scale.tolist(), grid.tolist(), strict=True)
+        ]
+        return rows[0][None] if len(rows) == 1 else np.array(rows).reshape(values.shape)
 
     def _release(self, law: str, row: Array, scale: float, exponent: int) -> Array:
         if choice.sampler() == "opendp":

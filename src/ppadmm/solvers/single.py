@@ -92,11 +92,14 @@ class Task(HoldsRecords):
         blur = base.SINGLE_BLUR * self.risk.loss.smoothness
         return base.rough(self.tolerance) + blur * _norm(theta)
 
-    def residual(self, at: At) -> float:
-        """Bound ‖∇F(θ)‖, rounding included; no bound without an evaluation in double precision."""
+    def residual(self, at: At, norm: float) -> float:
+        """Bound ‖∇F(θ)‖, rounding included, from its `norm` as it was evaluated.
+
+        There is no bound without an evaluation in double precision.
+        """
         if not at.double:
             return inf
-        return _norm(self.gradient(at)) + (self.fixed + self.growing * _norm(at.theta))
+        return norm + (self.fixed + self.growing * _norm(at.theta))
 
 
 def supports(sub: Subproblem, memory: Any) -> bool:
@@ -117,8 +120,7 @@ def solve(sub: Subproblem, start: Warm, tolerance: float) -> Solution:
     W = metric(sub.risk, start.memory, at.theta, task.mu)
     steps, left = PATIENCE, base.MAX_ITERATIONS
     while left > 0:
-        at = _advance(task, at, W, min(steps, left))
-        residual = task.residual(at)
+        at, residual = _advance(task, at, W, min(steps, left))
         if residual <= tolerance:
             warm = Warm(at.theta[None], at.data[None], Inverse(task.mu, W))
             return Solution(warm, np.array([residual]), sub.risk.passes - before)
@@ -141,17 +143,20 @@ def metric(risk: Risk, memory: Any, point: Array, mu: float, invert: Invert | No
     return (invert or _inverse)(hessian, mu)
 
 
-def _advance(task: Task, at: At, W: Array, steps: int) -> At:
-    """Step until the residual is small enough or the steps are over; corrects W in place."""
+def _advance(task: Task, at: At, W: Array, steps: int) -> tuple[At, float]:
+    """Step until the residual is small enough or the steps are over; corrects W in place.
+
+    The residual of the point is returned with it.
+    """
     F = task.gradient(at)
+    norm = _norm(F)
     for _ in range(steps):
-        norm = _norm(F)
-        if norm <= task.tolerance and task.residual(at) <= task.tolerance:
-            break
+        if norm <= task.tolerance and (residual := task.residual(at, norm)) <= task.tolerance:
+            return at, residual
         new, new_F = _step(task, at, F, -(W @ F), single=norm > task.rough(at.theta))
         _correct(W, new.theta - at.theta, new_F - F)
-        at, F = new, new_F
-    return at
+        at, F, norm = new, new_F, _norm(new_F)
+    return at, task.residual(at, norm)
 
 
 def _step(task: Task, at: At, F: Array, p: Array, single: bool) -> tuple[At, Array]:
