@@ -83,7 +83,7 @@ SAMPLING = (
         (
             Change(
                 NUMPY,
-                "    np.multiply(point + noise if exact else _sum(point, noise), unit, out=found)\n",
+                "    np.multiply(total, unit, out=found)\n",
                 "    found[:] = np.where(decided, values, 0.0) + noise * unit\n",
             ),
         ),

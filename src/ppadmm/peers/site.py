@@ -230,10 +230,14 @@ class Participant(HoldsRecords):
         """Return this site's agent."""
         near, seed = self.agreement.graph.neighbours(self.number), self.seed
         if seed is None:
-            return Agent(rule, self.number, near, [ledger], SecureNoise())
+            return Agent(rule, self.number, near, [ledger], SecureNoise(self._numbers(rule)))
         return Agent(
             rule, self.number, near, [cast(Ledger, Replayed(ledger))], SeededNoise((seed,))
         )
+
+    def _numbers(self, rule: Algorithm[Any]) -> int:
+        """Return how many numbers a run may draw: two noises a round, none without records."""
+        return 2 * rule.rounds * self.public.parameters if self.records.n else 0
 
 
 def site_benefit(party: Participant, test: SiteRecords, model: Array) -> SiteBenefit:

@@ -218,7 +218,8 @@ def release(
     np.negative(noise, out=noise, where=negative)
     point = np.rint((values if decided.all() else np.where(decided, values, 0.0)) / unit)
     exact = _WIDEST * M >> j < 1 << 53
-    np.multiply(point + noise if exact else _sum(point, noise), unit, out=found)
+    total = point + noise if exact else _sum(point, noise)
+    np.multiply(total, unit, out=found)
     return decided
 
 
