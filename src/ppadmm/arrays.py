@@ -14,8 +14,7 @@ Matrix: TypeAlias = Any
 
 def norms(rows: Array) -> Array:
     """Return the Euclidean norm of every row (R, d), infinite where its square is no double."""
-    if len(rows) == 1:  # a deployment: the same number as below, for a third of the time
-        row = rows[0]
-        return np.array([math.sqrt(row.dot(row))])
     with np.errstate(over="ignore"):
+        if len(rows) == 1:  # a deployment: the same number as below in fewer steps
+            return np.array([math.sqrt(rows[0].dot(rows[0]))])
         return np.asarray(np.sqrt(np.vecdot(rows, rows)))
