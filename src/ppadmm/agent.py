@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ppadmm.algorithms import Algorithm, SharedState
-from ppadmm.arrays import norms
+from ppadmm.arrays import Array, norms
 from ppadmm.errors import OutOfBoundsError, ProtocolError
 from ppadmm.ledger.protocol import Ledger, Lost, Past, Sent
 from ppadmm.mechanisms import ChargedNoise, Release
@@ -108,14 +108,24 @@ class Agent(HoldsRecords):
             return self._speak()
         if self.missing:
             return Wait(self.missing)
-        self._advance(self._inbox.get(self.round, {}))
+        self._advance(self._inbox.get(self.exchange, {}))
         return self.next()
+
+    @property
+    def exchange(self) -> int:
+        """The number that messages of this round bear."""
+        return self.round
 
     @property
     def missing(self) -> tuple[int, ...]:
         """The neighbours that have not spoken for this round yet."""
-        inbox = self._inbox.get(self.round, {})
+        inbox = self._inbox.get(self.exchange, {})
         return tuple(j for j in self.neighbours if j not in inbox)
+
+    @property
+    def model(self) -> Array | None:
+        """The model (R, d) that this agent has made, if it is no average of its releases."""
+        return None
 
     @property
     def heard(self) -> SharedState:
@@ -162,7 +172,10 @@ class Agent(HoldsRecords):
                 f"got {message.heard.value.shape}."
             )
         self._require_within(message)
-        if message.round >= self.round:
+        self._take(message)
+
+    def _take(self, message: Message) -> None:
+        if message.round >= self.exchange:
             self._inbox.setdefault(message.round, {}).setdefault(message.agent, message.heard)
 
     def _require_within(self, message: Message) -> None:
@@ -210,7 +223,7 @@ class Agent(HoldsRecords):
                 row = Sent(heard.value[k], heard.total[k], bool(release.spoke[k]))
                 self.ledgers[k].record(row)
         self._spoken = True
-        return Send(Message(self.number, self.round, heard), release)
+        return Send(Message(self.number, self.exchange, heard), release)
 
     def _resumed(self, pasts: Sequence[Past]) -> Release:
         """Say again what was said; where it was lost, be silent: its charge stays spent."""

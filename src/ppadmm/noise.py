@@ -159,16 +159,12 @@ class SecureNoise:
             )
         if not np.isfinite(values).all():
             raise InputError("Expected finite values to add noise to, got NaN or infinity.")
-        rows = [
-            self._release(law, value, s, grid_exponent(g))
-            for value, s, g in zip(values, scale.tolist(), grid.tolist(), strict=True)
-        ]
-        return rows[0][None] if len(rows) == 1 else np.array(rows).reshape(values.shape)
-
-    def _release(self, law: str, row: Array, scale: float, exponent: int) -> Array:
+        exponents = [grid_exponent(float(g)) for g in grid]
+        rows = list(zip(scale.tolist(), exponents, strict=True))
         if choice.sampler() == "opendp":
-            return discrete.release(row, scale, exponent, law)
-        return on_grid.release(row, scale, exponent, law, store())
+            found = [discrete.release(v, *row, law) for v, row in zip(values, rows, strict=True)]
+            return np.array(found).reshape(values.shape)
+        return on_grid.release_rows(values, [on_grid.Scaled.of(*row) for row in rows], law, store())
 
 
 def grid_exponent(grid: float) -> int:

@@ -91,8 +91,8 @@ NOISE = (
         (
             Change(
                 "noise.py",
-                "on_grid.release(row, scale, exponent, law, store())",
-                "on_grid.release(row, 0.9 * scale, exponent, law, store())",
+                "        rows = list(zip(scale.tolist(), exponents, strict=True))\n",
+                "        rows = list(zip((0.9 * scale).tolist(), exponents, strict=True))\n",
             ),
         ),
     ),
@@ -103,11 +103,10 @@ NOISE = (
         (
             Change(
                 "engines/vectorised.py",
-                "            noisy[row] = source.gaussian(values[row], scale[row], grid[row], own)",
-                "            if row.start == 0:\n"
-                "                drawn = source.gaussian(0.0 * values[row], scale[row], grid[row],"
-                " own)\n"
-                "            noisy[row] = values[row] + drawn * scale[row] / scale[0]",
+                "            return self.sources[0].gaussian(values, scale, grid, key)\n",
+                "            first, one = 0.0 * values[:1], slice(0, 1)\n"
+                "            drawn = self.sources[0].gaussian(first, scale[one], grid[one], key)\n"
+                "            return values + drawn * (scale / scale[0])[:, None]\n",
             ),
         ),
     ),

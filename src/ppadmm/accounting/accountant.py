@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.special import chdtri, gammaln, log_ndtr
 
 from ppadmm import checks
@@ -36,6 +35,7 @@ from ppadmm.accounting.events import (
 )
 from ppadmm.accounting.gaussian import gdp_delta, gdp_epsilon
 from ppadmm.accounting.orders import GRID, SHARES, Curve, conversion, least_epsilon
+from ppadmm.accounting.roots import root
 from ppadmm.arrays import Array
 
 VERSION = "5"
@@ -176,7 +176,7 @@ def stopping_rate(mean: float, shape: float) -> float:
         each = -log_rate if shape == 0.0 else -math.expm1(shape * log_rate) / shape
         return math.log((1.0 - rate) / (rate * each)) - math.log(mean)
 
-    return math.exp(float(brentq(excess, -700.0, -1e-12)))
+    return math.exp(root(excess, -700.0, -1e-12))
 
 
 def total_rdp(tally: Tally, orders: Array) -> Array:
@@ -265,8 +265,8 @@ def delta(tally: Tally, epsilon_: float) -> float:
         return 1.0
     if excess(low) <= 0:
         return math.exp(low)
-    root = float(brentq(excess, low, high, xtol=1e-10))
-    return math.exp(root if excess(root) <= 0 else root + 1e-9)
+    found = root(excess, low, high, xtol=1e-10)
+    return math.exp(found if excess(found) <= 0 else found + 1e-9)
 
 
 def _by_rdp(tally: Tally, delta: float) -> Bound:
@@ -356,16 +356,14 @@ def _by_pure_composition(tally: Tally, delta: float) -> Bound:
         return Bound(0.0, delta, "optimal composition")
     if not highest < 1e6:
         return Bound(math.inf, delta, "optimal composition")
-    root = float(
-        brentq(
-            lambda e: _randomised_response_delta(each, times, e) - delta,
-            0.0,
-            highest,
-            xtol=1e-14,
-            rtol=1e-13,
-        )
+    found = root(
+        lambda e: _randomised_response_delta(each, times, e) - delta,
+        0.0,
+        highest,
+        xtol=1e-14,
+        rtol=1e-13,
     )
-    return Bound(min(root * (1.0 + 1e-12) + 1e-13, highest), delta, "optimal composition")
+    return Bound(min(found * (1.0 + 1e-12) + 1e-13, highest), delta, "optimal composition")
 
 
 def _randomised_response_delta(each: float, times: int, epsilon_: float) -> float:

@@ -5,12 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from scipy.optimize import brentq
-
 from ppadmm import checks
 from ppadmm.accounting import accountant
 from ppadmm.accounting.events import Approximate, Charge, Gaussian, ObjectivePerturbation, Tally
 from ppadmm.accounting.gaussian import gdp_ratio
+from ppadmm.accounting.roots import root
 from ppadmm.errors import InfeasibleError
 
 TOLERANCE = 1e-10
@@ -136,10 +135,10 @@ def _by_bracket(spent: Callable[[float], float], target: float, guess: float) ->
             )
     while spent(high) <= target:
         low, high = high, high * 2.0
-    root = brentq(
+    found = root(
         lambda x: _excess(spent(math.exp(x)), target), math.log(low), math.log(high), xtol=TOLERANCE
     )
-    x = math.exp(root)
+    x = math.exp(found)
     while spent(x) > target:
         x *= 1.0 - TOLERANCE
     return x

@@ -3,8 +3,9 @@
 import math
 from functools import lru_cache
 
-from scipy.optimize import brentq
 from scipy.special import log_ndtr
+
+from ppadmm.accounting.roots import root
 
 
 def gdp_delta(epsilon: float, m: float) -> float:
@@ -21,8 +22,8 @@ def gdp_epsilon(delta: float, m: float) -> float:
     if gdp_delta(0.0, m) <= delta:
         return 0.0
     high = m * (m / 2 + math.sqrt(-2.0 * math.log(delta))) + 1e-12
-    root = float(brentq(lambda e: gdp_delta(e, m) - delta, 0.0, high, xtol=1e-15, rtol=1e-13))
-    epsilon, step = root * (1.0 + 1e-12) + 1e-15, 1e-12
+    found = root(lambda e: gdp_delta(e, m) - delta, 0.0, high, xtol=1e-15, rtol=1e-13)
+    epsilon, step = found * (1.0 + 1e-12) + 1e-15, 1e-12
     while gdp_delta(epsilon, m) > delta:  # where δ is tiny, rounding moves the root
         epsilon, step = epsilon * (1.0 + step), 2.0 * step
     return epsilon

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ppadmm import checks
-from ppadmm.algorithms import dvp, gradient, ipp, m_admm, non_private, one_shot, pp, r_admm
+from ppadmm.algorithms import dvp, gradient, ipp, m_admm, newton, non_private, one_shot, pp, r_admm
 from ppadmm.algorithms.base import Algorithm, Recipe, SharedState, Site
 from ppadmm.algorithms.settings import CALIBRATIONS, Settings
 from ppadmm.algorithms.statistics import STATISTICS
@@ -19,6 +19,7 @@ ALGORITHMS: Registry[Recipe] = Registry(
         m_admm.RECIPE,
         r_admm.RECIPE,
         gradient.RECIPE,
+        newton.RECIPE,
         one_shot.RECIPE,
         one_shot.CENTRALISED,
         non_private.RECIPE,

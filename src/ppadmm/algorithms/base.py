@@ -26,7 +26,8 @@ Bits: TypeAlias = NDArray[np.bool_]
 class Site(HoldsRecords):
     """One agent's place in the network, with its own records. Nothing here leaves it.
 
-    `weight` is its wᵢ in the objective, `heaviest` the largest of all agents: both are public.
+    `weight` is its wᵢ in the objective, `heaviest` the largest of all agents, `shares` are all
+    weights over their sum and `records` counts those of all agents. All of that is public.
     """
 
     agent: int
@@ -36,6 +37,13 @@ class Site(HoldsRecords):
     neighbour_degrees: tuple[int, ...] = ()
     weight: float = 1.0
     heaviest: float = 1.0
+    shares: tuple[float, ...] = (1.0,)
+    records: int = 0
+
+    @property
+    def share(self) -> float:
+        """Its φᵢ: weights that add up to one."""
+        return self.shares[self.agent]
 
     @property
     def degree(self) -> int:
@@ -43,14 +51,18 @@ class Site(HoldsRecords):
         return len(self.neighbours)
 
 
-def site_in(graph: Graph, agent: int, risk: Risk, weights: Sequence[float]) -> Site:
-    """Return an agent's place in a network whose agents have these `weights`.
+def site_in(
+    graph: Graph, agent: int, risk: Risk, weights: Sequence[float], records: int = 0
+) -> Site:
+    """Return an agent's place in a network whose agents have these `weights` and `records` in all.
 
     One without records has a weight of 0; what it minimises is the same for any other.
     """
     near = graph.neighbours(agent)
     degrees, own = tuple(map(graph.degree, near)), weights[agent] or 1.0
-    return Site(agent, graph.size, near, risk, degrees, own, max(weights))
+    total = sum(weights)
+    shares = tuple(weight / total for weight in weights)
+    return Site(agent, graph.size, near, risk, degrees, own, max(weights), shares, records)
 
 
 @dataclass(frozen=True)
@@ -141,7 +153,8 @@ class Recipe:
     for an algorithm whose runs may be called private. `noise_source` names where its unseeded noise
     comes from, if not from the secure sampler in use. `descends` says how the mean over agents
     moves, where bands about curves were measured to hold: `implicit` by proximal steps, `explicit`
-    by gradient steps.
+    by gradient steps. `everyone`: an agent hears all others and not its neighbours only. `sums`: it
+    needs no more of them than sums, so that it can run with `trust = sum`.
     """
 
     name: str
@@ -160,3 +173,5 @@ class Recipe:
     not_private_because: str = ""
     noise_source: str | None = None
     descends: Literal["implicit", "explicit"] | None = None
+    everyone: bool = False
+    sums: bool = False

@@ -31,6 +31,7 @@ from ppadmm.accounting.gaussian import gdp_ratio
 from ppadmm.accounting.sensitivity import sampler_distance
 from ppadmm.mechanisms.limits import least_beta, noise_quantile, public_radius
 from ppadmm.problem.losses import Loss
+from ppadmm.summing.trust import LOCAL_TRUST, Trust
 
 RATE, POWER = 0.155, 4.0 / 3.0
 CURVATURE, WORST = (0.1, 0.2), 0.4
@@ -56,6 +57,7 @@ class Sizes:
     degrees: tuple[int, ...]
     weights: tuple[float, ...]
     connectivity: float = math.inf
+    trust: Trust = LOCAL_TRUST
 
     @property
     def agents(self) -> int:

@@ -21,9 +21,10 @@ from ppadmm.algorithms.settings import (
 from ppadmm.algorithms.weights import WEIGHTS, site_weights
 from ppadmm.data.features import MOST_KNOTS
 from ppadmm.errors import InputError
-from ppadmm.problem.graphs import Graph
+from ppadmm.problem.graphs import Graph, make_graph
 from ppadmm.problem.losses import LOSSES, Loss
 from ppadmm.problem.multiclass import MULTICLASS
+from ppadmm.summing.trust import LOCAL, Trust
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +33,8 @@ class MethodSpec:
 
     Run specifications, cells of sweeps, plans and agreements are such values with entries of their
     own: an option of the method is declared here and nowhere else. `knots` are those of curves that
-    name none in the schema, 0 for straight lines (`ppadmm.data.knots` has the rule).
+    name none in the schema, 0 for straight lines (`ppadmm.data.knots` has the rule). `trust`,
+    `colluding` and `repeats` are those of `ppadmm.summing.trust.Trust`.
     """
 
     algorithm: str = "pp"
@@ -48,6 +50,9 @@ class MethodSpec:
     weights: str | None = None
     knots: int | None = None
     speaking: Speaking = HALF_THE_ROUNDS
+    trust: str = LOCAL
+    colluding: int = 1
+    repeats: int = 0
 
     def __post_init__(self) -> None:
         checks.one_of("algorithm", self.algorithm, ALGORITHMS)
@@ -57,6 +62,7 @@ class MethodSpec:
         checks.one_of("adjacency", self.adjacency, ADJACENCIES)
         self._check_weights()
         self._check_knots()
+        self._check_trust()
         self._coerce("delta", checks.probability)
         self._coerce("beta", checks.probability)
         self._coerce("eta", checks.positive)
@@ -77,6 +83,20 @@ class MethodSpec:
         if self.knots is not None and checks.count("knots", self.knots, 0, MOST_KNOTS) == 1:
             raise InputError("Expected 2 knots or more, or 0 for straight lines, got 1.")
 
+    def _check_trust(self) -> None:
+        if not self.trusting.by_sum:
+            return
+        if not self.recipe.sums:
+            able = ", ".join(name for name, recipe in ALGORITHMS.items() if recipe.sums)
+            raise InputError(
+                f"The algorithm {self.algorithm!r} needs what each site says, so it has no trust "
+                f"'sum'; choose one of: {able}."
+            )
+        if self.weighting != "records":
+            raise InputError(
+                f"A sum counts every record alike; leave weights out, got {self.weights!r}."
+            )
+
     def _coerce(self, name: str, check: Any) -> None:
         """Check a number that may be open, and keep it as one spelling: 1 is 1.0."""
         if (value := getattr(self, name)) is not None:
@@ -86,6 +106,17 @@ class MethodSpec:
     def method(self) -> "MethodSpec":
         """The method alone."""
         return MethodSpec(**{field.name: getattr(self, field.name) for field in fields(MethodSpec)})
+
+    @property
+    def trusting(self) -> Trust:
+        """Who is trusted with what."""
+        return Trust(self.trust, self.colluding, self.repeats)
+
+    def exchange(self, graph: Graph) -> Graph:
+        """Return who hears whom: neighbours, or everybody where messages are handed on."""
+        if not self.recipe.everyone or graph.size == 1:
+            return graph
+        return make_graph("complete", graph.size)
 
     @property
     def weighting(self) -> str:
@@ -123,6 +154,7 @@ def choose(
             tuple(compress(graph.degrees, holds)),
             tuple(compress(weights, holds)),
             graph.connectivity,
+            method.trusting,
         )
         budgets = list(compress(budgets, holds))
     found = recipe.defaults(public, budgets, loss, method.rounds, method.eta)
@@ -176,5 +208,6 @@ def settings_of(
         calibration=first.calibration,
         adjacency=first.adjacency,
         speaking=first.speaking,
+        trust=first.trusting,
         **others,
     )

@@ -9,6 +9,7 @@ from ppadmm.accounting.calibration import Budget
 from ppadmm.accounting.sensitivity import ADJACENCIES
 from ppadmm.algorithms.statistics import STATISTICS
 from ppadmm.arrays import Array
+from ppadmm.summing.trust import LOCAL_TRUST, Trust
 
 CALIBRATIONS = ("proven", "paper")
 MAX_ROUNDS = 100_000
@@ -53,7 +54,8 @@ HALF_THE_ROUNDS = Speaking()
 class Settings:
     """All that agents agree on before round 0. Nothing here may come from records.
 
-    `eta`, `regularisation` (λ̂) and `budgets` hold one value per replicate.
+    `eta`, `regularisation` (λ̂) and `budgets` hold one value per replicate. `run` names the run
+    where masks are derived for it.
     """
 
     rounds: int
@@ -66,6 +68,8 @@ class Settings:
     adjacency: str = "replace-one"
     solver: str = "auto"
     speaking: Speaking = HALF_THE_ROUNDS
+    trust: Trust = LOCAL_TRUST
+    run: bytes = b""
 
     def __post_init__(self) -> None:
         checks.count("rounds", self.rounds, at_most=MAX_ROUNDS)

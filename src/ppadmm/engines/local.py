@@ -20,17 +20,19 @@ class Trace:
     """Every release of a run, shape (T, N, R, d), and who spoke when, shape (T, N, R).
 
     Where an agent was silent its row repeats what it last released. Post-processing is free.
+    `models` (N, R, d) are the agents' own, where they are not averages of their releases.
     """
 
     releases: Array
     spoke: NDArray[np.bool_]
+    models: Array | None = None
 
     @classmethod
-    def of(cls, rounds: Sequence[Sequence[Release]]) -> "Trace":
+    def of(cls, rounds: Sequence[Sequence[Release]], models: Array | None = None) -> "Trace":
         """Stack the releases of every round, in the order of the agents."""
         values = [np.stack([release.value for release in releases]) for releases in rounds]
         spoke = [np.stack([release.spoke for release in releases]) for releases in rounds]
-        return cls(np.stack(values), np.stack(spoke))
+        return cls(np.stack(values), np.stack(spoke), models)
 
     @property
     def messages(self) -> NDArray[np.int64]:
@@ -46,8 +48,11 @@ class Trace:
         """Average each agent's releases over the last half of its own: (N, R, d).
 
         An agent that speaks in every round is averaged over the last half of the rounds; one that
-        was silent in some, over the last half of the rounds that it spoke in.
+        was silent in some, over the last half of the rounds that it spoke in. Where all add up what
+        all said, `models` is what each makes of it.
         """
+        if self.models is not None:
+            return self.models
         order = np.cumsum(self.spoke, axis=0)
         tail = self.spoke & (order > self.messages // 2)
         weights = tail / np.maximum(tail.sum(axis=0), 1)
@@ -108,7 +113,8 @@ def run(agents: Sequence[Agent], on_round: Callable[[int], None] | None = None) 
             on_round(t)
     for agent in agents:
         agent.next()
-    return Trace.of(releases)
+    models = [agent.model for agent in agents if agent.model is not None]
+    return Trace.of(releases, np.stack(models) if models else None)
 
 
 def _deliver(agents: Sequence[Agent], sends: Sequence[Send]) -> None:

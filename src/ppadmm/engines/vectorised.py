@@ -17,7 +17,7 @@ from ppadmm.algorithms.admm import ADMM, ADMMState, linear_term
 from ppadmm.algorithms.base import SharedState
 from ppadmm.arrays import Array, Rows
 from ppadmm.mechanisms import ChargedNoise, PerturbedMinimiser, Place, Release
-from ppadmm.noise import Key, NoiseSource, SeededNoise
+from ppadmm.noise import Key, NoiseSource, SecureNoise, SeededNoise
 from ppadmm.problem.risk import MarginRisk, Subproblem
 from ppadmm.solvers import FixedMetric, Guarded, Solver, each
 from ppadmm.solvers.base import Warm
@@ -63,7 +63,9 @@ class RowwiseNoise:
         return all(source.secure for source in self.sources)
 
     def gaussian(self, values: Array, scale: Array, grid: Array, key: Key) -> Array:
-        """Add every agent's own noise to its row."""
+        """Add every agent's own noise to its row; secure noise asks for no key."""
+        if all(type(source) is SecureNoise for source in self.sources):
+            return self.sources[0].gaussian(values, scale, grid, key)
         noisy = np.empty_like(values)
         for source, row, own in self._parts(key):
             noisy[row] = source.gaussian(values[row], scale[row], grid[row], own)

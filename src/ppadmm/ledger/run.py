@@ -170,14 +170,16 @@ class AgentLedger:
 
 
 def encode(sent: Sent) -> bytes:
-    """Return one byte (1: spoke) and then value and total as little-endian doubles."""
-    return bytes([sent.spoke]) + _floats(sent.value) + _floats(sent.total)
+    """Return one byte (1: spoke, 2: no total), then value and total as little-endian doubles."""
+    kind = sent.spoke + (2 if not len(sent.total) else 0)
+    return bytes([kind]) + _floats(sent.value) + _floats(sent.total)
 
 
 def decode(data: bytes) -> Sent:
     """Read what `encode` wrote."""
-    both = np.frombuffer(data, dtype="<f8", offset=1).reshape(2, -1)
-    return Sent(both[0].copy(), both[1].copy(), data[0] == 1)
+    numbers = np.frombuffer(data, dtype="<f8", offset=1).copy()
+    size = len(numbers) // (1 if data[0] & 2 else 2)
+    return Sent(numbers[:size], numbers[size:], bool(data[0] & 1))
 
 
 def _floats(values: Array) -> bytes:

@@ -165,7 +165,10 @@ class Agreement(MethodSpec):
 
     def settings(self, agent: int) -> Settings:
         """Return what agent `agent` runs with: the common terms and its own ε."""
-        return settings_of([self], [Budget(self.parties[agent].epsilon, self.delta)])
+        epsilon = self.parties[agent].epsilon
+        if self.trusting.by_sum:
+            epsilon = min(party.epsilon for party in self.parties)
+        return settings_of([self], [Budget(epsilon, self.delta)], run=self.run)
 
     def sign(self, key: "Ed25519PrivateKey") -> bytes:
         """Return a signature on these terms and no others."""

@@ -151,7 +151,8 @@ class PublicPart:
         """Return a party's algorithm; without its records, as far as that is public: its noise."""
         terms = self.agreement
         own = risk or _Counted(terms.parties[number].records, self.parameters, self.loss)
-        site = site_in(terms.graph, number, own, terms.site_weights)
+        n = sum(party.records for party in terms.parties)
+        site = site_in(terms.exchange(terms.graph), number, own, terms.site_weights, n)
         return self.agreement.recipe.build(site, self.agreement.settings(number))
 
     @cached_property

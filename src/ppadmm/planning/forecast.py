@@ -59,6 +59,16 @@ class ScaledRisk:
         """An upper bound of the curvature."""
         return self.risk.gram
 
+    @property
+    def second_moments(self) -> Array:
+        """(1/n) Σ xxᵀ."""
+        return self.risk.second_moments
+
+    @property
+    def squares(self) -> Array:
+        """Its diagonal."""
+        return self.risk.squares
+
 
 @dataclass(frozen=True)
 class CoarseSolver:

@@ -1,16 +1,20 @@
 """Communication networks: who talks to whom."""
 
-from collections.abc import Callable, Iterable
+import random
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from math import inf, log
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ppadmm import checks
 from ppadmm.errors import GraphError
+
+Edges = list[tuple[int, int]]
+Adjacency = tuple[tuple[int, ...], ...]
 
 ALONE = "alone"
 """The name of the one network without edges: a single agent."""
@@ -30,16 +34,12 @@ class Graph:
     def __post_init__(self) -> None:
         checks.count("agents", self.size)
         object.__setattr__(self, "edges", _canonical(self.size, self.edges))
-        adjacency: list[list[int]] = [[] for _ in range(self.size)]
-        for i, j in self.edges:
-            adjacency[i].append(j)
-            adjacency[j].append(i)
-        object.__setattr__(self, "_adjacency", tuple(tuple(sorted(a)) for a in adjacency))
+        object.__setattr__(self, "_adjacency", _adjacency(self.size, self.edges))
         self._require_connected()
 
     def neighbours(self, agent: int) -> tuple[int, ...]:
         """Return the agents that `agent` talks to, in increasing order."""
-        adjacency: tuple[tuple[int, ...], ...] = self.__dict__["_adjacency"]
+        adjacency: Adjacency = self.__dict__["_adjacency"]
         return adjacency[agent]
 
     def degree(self, agent: int) -> int:
@@ -67,20 +67,30 @@ class Graph:
             raise GraphError(
                 f"Agent {lonely[0]} has no neighbour; give it at least one edge or remove it."
             )
-        unreached = sorted(set(range(self.size)) - self._reached_from(0))
+        unreached = sorted(set(range(self.size)) - _reached(self.__dict__["_adjacency"]))
         if unreached:
             raise GraphError(
                 f"The network is disconnected: agents {unreached} cannot be reached from agent 0; "
                 "add an edge between the parts."
             )
 
-    def _reached_from(self, start: int) -> set[int]:
-        reached, frontier = {start}, [start]
-        while frontier:
-            new = set(self.neighbours(frontier.pop())) - reached
-            reached |= new
-            frontier.extend(new)
-        return reached
+
+def _adjacency(size: int, edges: Iterable[tuple[int, int]]) -> Adjacency:
+    near: list[list[int]] = [[] for _ in range(size)]
+    for i, j in edges:
+        near[i].append(j)
+        near[j].append(i)
+    return tuple(tuple(sorted(agents)) for agents in near)
+
+
+def _reached(adjacency: Sequence[Sequence[int]]) -> set[int]:
+    """Return the agents that messages of agent 0 reach."""
+    reached, frontier = {0}, [0]
+    while frontier:
+        new = set(adjacency[frontier.pop()]) - reached
+        reached |= new
+        frontier.extend(new)
+    return reached
 
 
 def _canonical(size: int, edges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
@@ -95,46 +105,48 @@ def _canonical(size: int, edges: Iterable[tuple[int, int]]) -> tuple[tuple[int, 
     return tuple(sorted(pairs))
 
 
-def _complete(size: int, seed: int, nx: Any) -> Any:
-    return nx.complete_graph(size)
+def _complete(size: int, seed: int) -> Edges:
+    return list(combinations(range(size), 2))
 
 
-def _ring(size: int, seed: int, nx: Any) -> Any:
-    return nx.cycle_graph(size)
+def _ring(size: int, seed: int) -> Edges:
+    return [(i, (i + 1) % size) for i in range(size)]
 
 
-def _star(size: int, seed: int, nx: Any) -> Any:
-    return nx.star_graph(size - 1)
+def _star(size: int, seed: int) -> Edges:
+    return [(0, i) for i in range(1, size)]
 
 
-def _grid(size: int, seed: int, nx: Any) -> Any:
+def _grid(size: int, seed: int) -> Edges:
     """Fill rows of about √size agents; the last row may be shorter."""
     width = max(1, round(size**0.5))
     edges = [(i, i + 1) for i in range(size - 1) if (i + 1) % width]
-    edges += [(i, i + width) for i in range(size - width)]
-    return nx.Graph(edges)
+    return edges + [(i, i + width) for i in range(size - width)]
 
 
-def _erdos_renyi(size: int, seed: int, nx: Any) -> Any:
+def _erdos_renyi(size: int, seed: int) -> Edges:
     """Draw each edge with probability 2·ln N/N, again until the network is connected."""
     p = min(1.0, 2.0 * log(size) / size)
     for attempt in range(1000):
-        drawn = nx.gnp_random_graph(size, p, seed=seed * 1000 + attempt)
-        if nx.is_connected(drawn):
+        rng = random.Random(seed * 1000 + attempt)  # noqa: S311 - who is linked is public
+        drawn = [edge for edge in combinations(range(size), 2) if p == 1.0 or rng.random() < p]
+        if len(_reached(_adjacency(size, drawn))) == size:
             return drawn
     raise GraphError(  # pragma: no cover - probability below 1e-100
         f"No connected Erdős–Rényi network of {size} agents in 1000 draws; try another seed."
     )
 
 
-def _small_world(size: int, seed: int, nx: Any) -> Any:
+def _small_world(size: int, seed: int) -> Edges:
     """Watts–Strogatz with four nearest neighbours and rewiring probability 0.2."""
     if size <= 4:
-        return nx.cycle_graph(size) if size > 2 else nx.complete_graph(size)
-    return nx.connected_watts_strogatz_graph(size, 4, 0.2, tries=1000, seed=seed)
+        return _ring(size, seed) if size > 2 else _complete(size, seed)
+    import networkx as nx
+
+    return list(nx.connected_watts_strogatz_graph(size, 4, 0.2, tries=1000, seed=seed).edges)
 
 
-KINDS: dict[str, Callable[[int, int, Any], Any]] = {
+KINDS: dict[str, Callable[[int, int], Edges]] = {
     "complete": _complete,
     "ring": _ring,
     "star": _star,
@@ -149,14 +161,10 @@ def make_graph(kind: str, size: int, seed: int = 0) -> Graph:
 
     Of a single agent there is one network, whatever the kind: it is alone.
     """
-    import networkx as nx
-
     checks.one_of("graph", kind, KINDS)
     if checks.count("agents", size) == 1:
         return Graph(1, (), ALONE)
-    drawn = nx.Graph(KINDS[kind](size, seed, nx))
-    edges = [(int(i), int(j)) for i, j in drawn.edges if i != j]
-    return Graph(size, tuple(edges), kind)
+    return Graph(size, tuple(KINDS[kind](size, seed)), kind)
 
 
 def read_edges(path: str | Path, size: int | None = None) -> Graph:

@@ -6,8 +6,10 @@
 
 import importlib
 import importlib.util
+import logging
 import os
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from ppadmm.data.coded import Coded
 from ppadmm.errors import InputError
 from ppadmm.problem.losses import HuberHinge, Logistic, Loss, MarginLoss
 
+LOG = logging.getLogger(__name__)
 VARIABLE = "PPADMM_KERNEL"
 CHOICES = ("auto", "numba", "numpy")
 WORTHWHILE = 500_000
@@ -65,8 +68,17 @@ def has_numba() -> bool:
 
 @cache
 def compiled() -> Any:
-    """Import the compiled kernels."""
-    return importlib.import_module("ppadmm.problem.compiled")
+    """Import the compiled kernels, and say so if they must be compiled first."""
+    module = importlib.import_module("ppadmm.problem.compiled")
+    if not _is_on_disk(module.advance):
+        LOG.warning("Compiling for this machine: half a minute, at the first use only.")
+    return module
+
+
+def _is_on_disk(function: Any) -> bool:
+    """Whether numba has kept machine code of a function."""
+    folder = getattr(getattr(function, "_cache", None), "cache_path", None)
+    return folder is not None and any(Path(folder).glob(f"*.{function.__name__}-*.nbi"))
 
 
 @cache

@@ -69,6 +69,14 @@ class Risk(Protocol):
         """A (d, d) matrix M with ∇²f ⪯ c₁·M everywhere."""
 
     @property
+    def second_moments(self) -> Array:
+        """(1/n) Σ xxᵀ over the features of the records."""
+
+    @property
+    def squares(self) -> Array:
+        """Its diagonal."""
+
+    @property
     def rounding_terms(self) -> tuple[float, float]:
         """Return a, b such that `gradient` errs by at most a + b‖θ‖ in the Euclidean norm."""
 
@@ -140,6 +148,16 @@ class MarginRisk(HoldsRecords):
         for block in blocks:
             total += weighted_gram(block, self.loss.curvature(block @ point))
         return total / self.n
+
+    @property
+    def second_moments(self) -> Array:
+        """XᵀX/n, shape (d, d): labels are ±1."""
+        return self.gram
+
+    @property
+    def squares(self) -> Array:
+        """Its diagonal (d,)."""
+        return mean_squares(self._blocks, self.n)
 
     @cached_property
     def gram(self) -> Array:
@@ -220,6 +238,16 @@ class NoRecords:
         return np.zeros((self._d, self._d))
 
     @property
+    def second_moments(self) -> Array:
+        """0."""
+        return np.zeros((self._d // self.loss.outputs,) * 2)
+
+    @property
+    def squares(self) -> Array:
+        """0."""
+        return np.zeros(self._d // self.loss.outputs)
+
+    @property
     def rounding_terms(self) -> tuple[float, float]:
         """Zero is exact."""
         return 0.0, 0.0
@@ -294,6 +322,17 @@ def blocks_of(V: Any) -> list[Any]:
 def single_precision(blocks: list[Any]) -> list[Any]:
     """Return dense and coded blocks as float32; sparse ones as they are."""
     return blocks if issparse(blocks[0]) else [block.astype(np.float32) for block in blocks]
+
+
+def mean_squares(blocks: list[Any], n: int) -> Array:
+    """(1/n) Σ x² of every feature."""
+    total = sum(np.asarray(_squared(block)).ravel() for block in blocks)
+    return np.asarray(total / n)
+
+
+def _squared(block: Any) -> Any:
+    rows = block.tocsr() if isinstance(block, Coded) else block
+    return (rows.multiply(rows) if hasattr(rows, "multiply") else rows * rows).sum(axis=0)
 
 
 def weighted_gram(block: Any, weights: Array) -> Array:

@@ -17,6 +17,7 @@ from ppadmm.problem.risk import (
     Risk,
     accumulated,
     blocks_of,
+    mean_squares,
     single_precision,
     unflagged,
     weighted_gram,
@@ -90,10 +91,20 @@ class ScoreRisk(HoldsRecords):
     @cached_property
     def gram(self) -> Array:
         """C ⊗ XᵀX/n, with ∇²g ⪯ c₁·C."""
+        return np.asarray(np.kron(self.loss.shape, self.second_moments), dtype=np.float64)
+
+    @property
+    def second_moments(self) -> Array:
+        """XᵀX/n, (d, d)."""
         total = np.zeros((self.shard.d, self.shard.d))
         for block in self._blocks:
             total += weighted_gram(block, np.ones(block.shape[0]))
-        return np.asarray(np.kron(self.loss.shape, total / self.n), dtype=np.float64)
+        return total / self.n
+
+    @property
+    def squares(self) -> Array:
+        """Its diagonal (d,)."""
+        return mean_squares(self._blocks, self.n)
 
     @property
     def rounding_terms(self) -> tuple[float, float]:

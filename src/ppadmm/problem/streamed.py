@@ -69,6 +69,16 @@ class StreamedRisk(HoldsRecords):
         return self._mean(lambda risk: risk.gram)
 
     @property
+    def second_moments(self) -> Array:
+        """(1/n) Σ xxᵀ, (d, d)."""
+        return self._mean(lambda risk: risk.second_moments)
+
+    @property
+    def squares(self) -> Array:
+        """Its diagonal (d,)."""
+        return self._mean(lambda risk: risk.squares)
+
+    @property
     def rounding_terms(self) -> tuple[float, float]:
         """Return a, b such that `gradient` errs by at most a + b‖θ‖ in the Euclidean norm.
 

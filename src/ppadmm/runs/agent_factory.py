@@ -60,14 +60,15 @@ def agent_factories(
     capped: bool,
 ) -> list[AgentFactory]:
     """Return every agent's role, or one with all records if the algorithm pools them."""
-    graph, nothing = federation.graph, federation.no_records
+    graph, nothing = method.exchange(federation.graph), federation.no_records
     if method.recipe.pooled:
         holders = tuple(i for i, part in enumerate(federation.parts) if part is not None)
         places = [Site(0, 1, (), nothing())]
         parts = [_sent(federation, federation.pooled(), holders)]
     else:
         weights = federation.weights(method, [own.budgets[0] for own in settings])
-        places = [site_in(graph, i, nothing(), weights) for i in range(graph.size)]
+        n = sum(federation.records)
+        places = [site_in(graph, i, nothing(), weights, n) for i in range(graph.size)]
         parts = [_sent(federation, part, (i,)) for i, part in enumerate(federation.parts)]
     return [
         AgentFactory(method.algorithm, place, part, own, seed, capped)

@@ -31,6 +31,7 @@ from ppadmm.noise import NoiseSource, SecureNoise, SeededNoise
 from ppadmm.problem import Graph, Loss, NoRecords, Risk, graph_from, laid_out, risk_over
 from ppadmm.records import HoldsRecords
 from ppadmm.runs.evaluation import HeldOut
+from ppadmm.sum_agent import SumAgent
 
 Reservations: TypeAlias = list[tuple[int, tuple[tuple[Charge, int], ...]]]
 """For each agent, the most that a run may cost."""
@@ -132,14 +133,14 @@ class Federation(HoldsRecords):
     def sites(self, method: MethodSpec, budgets: Sequence[Budget]) -> list[Site]:
         """Return every agent's site, or one with all records if the algorithm pools them."""
         if method.recipe.pooled:
-            return [Site(0, 1, (), risk_over(self.pooled(), self.loss))]
+            return [Site(0, 1, (), risk_over(self.pooled(), self.loss), records=sum(self.records))]
         beside = sum(self.records) * self.features
         risks: list[Risk] = [
             self.no_records() if part is None else risk_over(part, self.loss, beside)
             for part in self.parts
         ]
-        weights = self.weights(method, budgets)
-        return [site_in(self.graph, i, risk, weights) for i, risk in enumerate(laid_out(risks))]
+        weights, graph, n = self.weights(method, budgets), method.exchange(self.graph), self.records
+        return [site_in(graph, i, risk, weights, sum(n)) for i, risk in enumerate(laid_out(risks))]
 
     def weights(self, method: MethodSpec, budgets: Sequence[Budget]) -> tuple[float, ...]:
         """Return how much every agent counts, or the one place of pooled records."""
@@ -204,7 +205,8 @@ def make_agents(
     if book is not None:
         asked = [(site.agent, rule.reserved[0]) for site, rule in zip(sites, rules, strict=True)]
         ledgers = [[ledger] for ledger in book(asked)]
+    kind = SumAgent if recipe_named(algorithm).everyone else Agent
     return [
-        Agent(rule, site.agent, site.neighbours, own, noise)
+        kind(rule, site.agent, site.neighbours, own, noise)
         for rule, site, own in zip(rules, sites, ledgers, strict=True)
     ]

@@ -74,7 +74,9 @@ class Prepared(HoldsRecords):
     def budgets(self) -> tuple[Budget, ...]:
         """The budget of every site; the strictest of all where the records are pooled."""
         budgets = self.spec.budgets
-        return (strictest(budgets),) if self.spec.recipe.pooled else budgets
+        if self.spec.recipe.pooled:
+            return (strictest(budgets),)
+        return (strictest(budgets),) * len(budgets) if self.spec.trusting.by_sum else budgets
 
     def changed(self, **changes: Any) -> "Prepared":
         """Return the same federation with other settings."""

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from ppadmm.arrays import Array
 from ppadmm.problem.risk import Subproblem
@@ -27,6 +26,8 @@ class Newton:
 
     def direction(self, sub: Subproblem, theta: Array, gradient: Array, memory: None) -> Array:
         """−∇²F(θ)⁻¹∇F(θ), row by row."""
+        from scipy.linalg import cho_factor, cho_solve
+
         p = np.empty_like(theta)
         for k, point in enumerate(theta):
             p[k] = -cho_solve(cho_factor(sub.hessian(point, k)), gradient[k])

@@ -1,0 +1,1 @@
+"""Sums that nobody sees the parts of: integers, shares of noise, masks that cancel."""
