@@ -24,8 +24,8 @@ import numpy as np
 from ppadmm import canonical
 from ppadmm.accounting import Budget
 from ppadmm.accounting.protection import STANDARD
-from ppadmm.agent import Agent
-from ppadmm.algorithms import Settings, Site, build
+from ppadmm.algorithms import Settings, build, recipe_named
+from ppadmm.algorithms.base import site_in
 from ppadmm.algorithms.settings import Speaking
 from ppadmm.data import Shard
 from ppadmm.data.fingerprint import Fingerprint
@@ -41,6 +41,8 @@ from ppadmm.runs import federation
 from ppadmm.runs.ledger_session import LedgerOptions
 from ppadmm.runs.specification import RunSpec
 from ppadmm.studies.tune import tune
+from ppadmm.sum_agent import SumAgent
+from ppadmm.summing.trust import Trust
 
 BUDGET = Budget(1.0, 1e-5)
 KINDS = {
@@ -49,6 +51,8 @@ KINDS = {
     "svt": ("ipp", {"speaking": Speaking(test="svt", level=-1.0, releases=2)}),
     "gradient": ("gradient", {}),
     "r-admm": ("r-admm", {}),
+    "newton": ("newton", {"trust": Trust("local", repeats=1)}),
+    "newton-sum": ("newton", {"trust": Trust("sum", repeats=1), "run": b"killed"}),
 }
 GRAPH = make_graph("complete", 2)
 ROUNDS = 2
@@ -107,7 +111,10 @@ def copy(path, other):
 
 
 WHERE = {}
-"""The round of the ledger that each agent is in: in a search, not that of its own run."""
+"""The round of the ledger that each agent is in: in a search, not that of its own run.
+
+Of sums it is that of what was drawn, as a part that was lost is drawn again.
+"""
 
 
 class WatchedNoise(SecureNoise):
@@ -139,8 +146,7 @@ def rules(kind):
         rng = np.random.default_rng(i)
         X = rng.standard_normal((60, 3))
         shard = Shard(X / (1.001 * np.linalg.norm(X, axis=1, keepdims=True)), np.sign(X[:, 0]))
-        degrees = tuple(GRAPH.degree(j) for j in GRAPH.neighbours(i))
-        site = Site(i, GRAPH.size, GRAPH.neighbours(i), risk_of(shard, Logistic()), degrees)
+        site = site_in(GRAPH, i, risk_of(shard, Logistic()), [1.0] * GRAPH.size, 60 * GRAPH.size)
         found.append(build(algorithm, site, settings))
     return found
 
@@ -172,14 +178,7 @@ def search(path, kind, steps):
     """Take a search up where it was left, or begin it."""
     watch(steps)
     federation.SecureNoise = WatchedNoise
-    past = run_ledger.AgentLedger.past
-
-    def placed(ledger, round_):
-        found = past(ledger, round_)
-        WHERE[ledger._number] = ledger._round
-        return found
-
-    run_ledger.AgentLedger.past = placed
+    follow_places()
     with owner.OwnerLedger.open(path) as ledger:
         states = [run.outcome for run in ledger.books.runs.values()]
     if "finished" in states:
@@ -188,12 +187,27 @@ def search(path, kind, steps):
     tune(SEARCHES[kind], (0.1, 0.2), data=DATA, booking=booking)
 
 
+def follow_places():
+    """Note the round of the ledger that an agent asks about."""
+    past = run_ledger.AgentLedger.past
+
+    def placed(ledger, round_):
+        found = past(ledger, round_)
+        WHERE[ledger._number] = ledger._round
+        return found
+
+    run_ledger.AgentLedger.past = placed
+
+
 def run(path, kind, steps):
     """Take the run up where it was left, or begin it; send, and end it."""
     if kind in SEARCHES:
         search(path, kind, steps)
         return
     watch(steps)
+    agent = federation.agent_kind(recipe_named(KINDS[kind][0]))
+    if agent is SumAgent:
+        follow_places()
     with owner.OwnerLedger.open(path) as ledger:
         if any(run.outcome == "finished" for run in ledger.books.runs.values()):
             return
@@ -204,7 +218,7 @@ def run(path, kind, steps):
             book = ledger.reserve_run("people", FINGERPRINT, kind, asked, STANDARD)
         noise = WatchedNoise()
         agents = [
-            Agent(rule, i, GRAPH.neighbours(i), [book.agent(i)], noise)
+            agent(rule, i, GRAPH.neighbours(i), [book.agent(i)], noise)
             for i, rule in enumerate(RULES[kind])
         ]
         local.run(agents)

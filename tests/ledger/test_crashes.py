@@ -120,6 +120,27 @@ def test_killed_at_every_step(killed_runs, kind):
     assert 0 < lost < steps / 2
 
 
+SUMS = ("newton", "newton-sum")
+
+
+@pytest.mark.parametrize("kind", SUMS if os.environ.get("PPADMM_FULL") else SUMS[1:])
+def test_parts_of_sums_are_paid_again_if_lost_and_said_once(killed_runs, kind):
+    """Killed at every step (with PPADMM_FULL=1), or its power cut: one part leaves, and is paid."""
+    steps, again = steps_of(killed_runs, kind), {True: 0, False: 0}
+    assert steps > 100
+    for step in range(1, steps + 1, 1 if os.environ.get("PPADMM_FULL") else 4):
+        for death in ({"step": step}, {"step": step, "cut": True}):
+            states = killed_runs(kind, [death])
+            assert states[0]["status"] == KILLED
+            require_promises(states)
+            released = {(agent, slot) for agent, slot, *_ in states[-1]["released"]}
+            assert len(released) == 2 * (3 if kind == "newton-sum" else 2)
+            lost = {tuple(place) for place in states[-1]["charged"]} - released
+            assert len(lost) <= 1
+            again["cut" in death] += bool(lost)
+    assert again[True] == 0 < again[False] < steps / 2
+
+
 @pytest.mark.parametrize("kind", ALL)
 def test_the_power_is_cut_at_every_step(killed_runs, kind):
     """A charge that had not reached the disk is gone, and with it the noise: it is drawn anew."""

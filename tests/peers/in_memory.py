@@ -5,13 +5,19 @@ import threading
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from ppadmm.algorithms import build
+from ppadmm.algorithms.base import site_in
+from ppadmm.algorithms.weights import site_weights
+from ppadmm.ledger import MemoryLedger
+from ppadmm.noise import SeededNoise
 from ppadmm.peers.agreement import Agreement, Party
 from ppadmm.peers.outcome import RetrySchedule
-from ppadmm.peers.peer import Peer
 from ppadmm.peers.store import PeerStore
-from ppadmm.problem import make_graph
+from ppadmm.peers.sum_peer import make_peer
+from ppadmm.problem import Logistic, make_graph, risk_of
+from ppadmm.sum_agent import SumAgent
 from tests.peers.hub import Hub
-from tests.small_problems import make_agents, make_settings
+from tests.small_problems import make_agents, make_settings, random_shard
 
 QUICK = RetrySchedule(first=0.02, longest=0.2, grace=1.0, wait=30)
 RECORDS, FEATURES = 60, 5
@@ -49,8 +55,25 @@ def graph_of(n=5, kind="ring"):
     return make_graph(kind, n, 0)
 
 
+def sum_agents_of(agreement, ledgers=None, noise=None, seed=0):
+    """The agents of an agreement on sums, with seeded noise unless told otherwise."""
+    sizes, network = [party.records for party in agreement.parties], agreement.graph
+    shares, graph = site_weights(agreement.weights, sizes), agreement.exchange(network)
+    agents = []
+    for i, n in enumerate(sizes):
+        risk = risk_of(random_shard(n=n, d=FEATURES, seed=100 + i), Logistic())
+        site = site_in(graph, i, risk, shares, sum(sizes))
+        rule = build(agreement.algorithm, site, agreement.settings(i))
+        ledger = MemoryLedger() if ledgers is None else ledgers(i, rule)
+        source = noise or SeededNoise((seed,))
+        agents.append(SumAgent(rule, i, graph.neighbours(i), [ledger], source))
+    return agents
+
+
 def agents_of(agreement, **options):
     """The agents of an agreement, with seeded noise."""
+    if agreement.recipe.everyone:
+        return sum_agents_of(agreement, **options)
     settings = make_settings(rounds=agreement.rounds)
     sizes = [party.records for party in agreement.parties]
     options = {"n": sizes, "d": FEATURES, "weights": agreement.weights, **options}
@@ -60,7 +83,7 @@ def agents_of(agreement, **options):
 def peer_of(agent, agreement, transport, folder, pace=QUICK, **options):
     key = key_of(agent.number)
     store = PeerStore(folder / f"site-{agent.number}")
-    return Peer(agent, agreement, key, agreement.sign(key), transport, store, pace, **options)
+    return make_peer(agent, agreement, key, agreement.sign(key), transport, store, pace, **options)
 
 
 def run_all(peers):

@@ -64,6 +64,12 @@ def agree(
     pace: Annotated[
         float, options.value("S", "Send S seconds after all neighbours have [at once].")
     ] = 0.0,
+    repeats: Annotated[
+        int | None,
+        options.value(
+            "K", "Sums that may be made again without a site that is away [1 with --trust sum]."
+        ),
+    ] = None,
     forecast: ShowForecast = True,
     as_json: options.Json = False,
 ) -> None:
@@ -82,7 +88,7 @@ def agree(
         regularisation=regularisation, weights=weights, knots=knots_or_lines(knots, linear),
     )  # fmt: skip
     offered = [Card.load(path) for path in cards]
-    terms = draft_agreement(offered, graph, method, patience=patience, pace=pace)
+    terms = draft_agreement(offered, graph, method, patience=patience, pace=pace, repeats=repeats)
     save_agreement(terms, out, new=True)
     if as_json:
         show({"file": str(out), "digest": terms.digest, "agreement": asdict(terms)})

@@ -47,6 +47,7 @@ def draft_agreement(
     *,
     patience: float = 600.0,
     pace: float = 0.0,
+    repeats: int | None = None,
 ) -> Agreement:
     """Draft the terms of a run from the cards of all sites.
 
@@ -63,6 +64,10 @@ def draft_agreement(
         Seconds to wait for a silent neighbour in the run.
     pace : float
         Send so many seconds after all neighbours have; 0 is at once.
+    repeats : int, optional
+        How often an exchange of each kind may be made again without a site that stays away, or
+        because a part was lost in a crash. The budget covers all of them. If it is left out, that
+        of `method`, and at least once with `trust = sum`.
 
     Returns
     -------
@@ -78,7 +83,7 @@ def draft_agreement(
     if method.recipe.pooled:
         raise InputError(f"{method.algorithm!r} pools all records; peers keep theirs.")
     parties, network = tuple(each.party for each in order), graph_from(graph, len(order), 0)
-    method = replace(method, knots=_knots(order, method))
+    method = replace(method, knots=_knots(order, method), repeats=_repeats(method, repeats))
     schema = order[0].public_schema.with_knots(method.knots or 0)
     loss = loss_for(method.loss, schema.classes, method.multiclass)
     budgets = [Budget(party.epsilon, method.delta) for party in parties]
@@ -118,6 +123,11 @@ def _in_order(cards: Sequence[Card]) -> list[Card]:
                 "the same schema file everywhere."
             )
     return order
+
+
+def _repeats(method: MethodSpec, asked: int | None) -> int:
+    """Return how many repetitions are reserved: a sum that one site can stop needs one."""
+    return max(method.repeats, method.trusting.announced) if asked is None else asked
 
 
 def _knots(cards: Sequence[Card], method: MethodSpec) -> int:

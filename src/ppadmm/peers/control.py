@@ -27,6 +27,8 @@ LONGEST = 1 << 20
 LONGEST_REASON = 500
 HEAD = struct.Struct("<4sBBII")
 PHASES = ("checking", "signing", "rounds", "ending", "ended")
+LISTS = ("finals", "parts", "proposals")
+"""Entries of a note that are numbers of agents."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,8 @@ class ControlMessage:
 
     `signatures` are those on the agreement that it has seen, by agent; `finals` are the agents
     whose final averages it holds. `settled`: it holds all, and knows that its neighbours do.
-    `agreement` is its copy of the terms, given until all have signed.
+    `agreement` is its copy of the terms, given until all have signed. In a run by sums `exchange`
+    is the sum that it is at; `parts` and `proposals` are the agents whose words on it are there.
     """
 
     agent: int
@@ -49,6 +52,9 @@ class ControlMessage:
     settled: bool = False
     reason: str = ""
     agreement: Mapping[str, Any] | None = None
+    exchange: int = 0
+    parts: tuple[int, ...] = ()
+    proposals: tuple[int, ...] = ()
 
     def after(self, before: "ControlMessage | None") -> "ControlMessage":
         """Return what is known after this note and an earlier one, in whatever order they came.
@@ -108,14 +114,17 @@ def _read(agent: int, content: Any) -> ControlMessage:
     if not isinstance(content, dict) or set(content) != names:
         _refuse("its entries are not those of a note")
     _require_texts(content)
-    finals, when = content["finals"], content["time"]
+    when = content["time"]
     number = isinstance(when, int | float) and not isinstance(when, bool)
     _require(number and abs(when) < 1e12, "time")
-    _require(_is_count(content["round"]), "round")
+    for name in ("round", "exchange"):
+        _require(_is_count(content[name]), name)
     _require(isinstance(content["settled"], bool), "settled")
     _require(isinstance(content["agreement"], dict | None), "agreement")
-    _require(isinstance(finals, list) and all(map(_is_count, finals)), "finals")
-    values = {**content, "finals": tuple(finals), "signatures": _signatures(content)}
+    for name in LISTS:
+        _require(isinstance(content[name], list) and all(map(_is_count, content[name])), name)
+    lists = {name: tuple(content[name]) for name in LISTS}
+    values = {**content, **lists, "signatures": _signatures(content)}
     return ControlMessage(agent=agent, **values)
 
 

@@ -33,7 +33,7 @@ def facts_of(
         records=part.records,
         weight=terms.site_weights[part.number],
         claimed=None if terms.recipe.noiseless else own.epsilon,
-        releases=releases,
+        releases=max(releases - terms.trusting.announced, 0),
         reserved=reserved,
         spent=spent,
     )

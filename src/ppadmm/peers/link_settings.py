@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ppadmm import checks
 from ppadmm.errors import InputError
+from ppadmm.peers.transport import HELD
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,8 @@ class LinkSettings:
     `neighbours` and `relayed` give the certificate name of each neighbour that has a direct link
     and of each that is met at the router. `connect` holds the endpoints to dial; a neighbour whose
     endpoint is not among them dials in. `router` is the (certificate name, endpoint) of the router.
-    `cap` is the length of the longest message. Without credentials links are plain TCP and only
+    `cap` is the length of the longest message, and of each neighbour `held` unread ones are kept,
+    of no more bytes than `HELD` of the longest. Without credentials links are plain TCP and only
     loopback is allowed: that is for measurements.
     """
 
@@ -38,6 +40,7 @@ class LinkSettings:
     connect: tuple[str, ...] = ()
     relayed: Mapping[int, str] = field(default_factory=dict)
     router: tuple[str, str] | None = None
+    held: int = HELD
 
     def __post_init__(self) -> None:
         checks.count("agent", self.agent, at_least=0)

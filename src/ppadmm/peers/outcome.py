@@ -39,7 +39,8 @@ class PeerOutcome:
     """How a run ended: own releases (t, d), who spoke (t,), and the averages of all agents (N, d).
 
     Agents count by their `weights`. Where `reason` says why the run ended before its time,
-    `averages` is this agent's own (1, d).
+    `averages` is this agent's own (1, d). `left_out` are the agents that a run by sums went on
+    without: they have no average.
     """
 
     releases: Array
@@ -47,6 +48,7 @@ class PeerOutcome:
     averages: Array
     reason: str = ""
     weights: tuple[float, ...] = (1.0,)
+    left_out: tuple[int, ...] = ()
 
     @property
     def model(self) -> Array:
@@ -77,10 +79,11 @@ def average_of(releases: Array, spoke: NDArray[np.bool_]) -> Array:
 
 def require_same(agent: Agent, agreement: Agreement) -> None:
     """Refuse an agent that is not the one agreed upon."""
-    if agent.algorithm.rounds != agreement.rounds:
+    made = agent.algorithm.rounds - agreement.trusting.announced
+    if made != agreement.rounds:
         raise InputError(
-            f"{agreement.algorithm} makes {agent.algorithm.rounds} rounds, the agreement says "
-            f"{agreement.rounds}; agree on {agent.algorithm.rounds}."
+            f"{agreement.algorithm} makes {made} rounds, the agreement says {agreement.rounds}; "
+            f"agree on {made}."
         )
-    if agent.neighbours != agreement.graph.neighbours(agent.number):
+    if agent.neighbours != agreement.exchange(agreement.graph).neighbours(agent.number):
         raise InputError(f"Agent {agent.number} has other neighbours than the agreement says.")

@@ -13,7 +13,7 @@ of the agent only after its release is on disk. Averages of releases cost nothin
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
@@ -56,8 +56,12 @@ ENDED_IT = " ended the run: "
 """Between who was the first to end and why; those after it hand the reason on as it is."""
 
 
-class _Ended(Exception):  # noqa: N818 - it is an answer, not a fault
+class Ended(Exception):  # noqa: N818 - it is an answer, not a fault
     """Why the run cannot go on."""
+
+
+class Silence(Ended):
+    """Nothing new came for as long as was agreed."""
 
 
 class Peer(PeerState):
@@ -110,8 +114,8 @@ class Peer(PeerState):
             self._sign()
             self._go_round()
             self._end()
-        except _Ended as end:
-            if not self._made:
+        except Ended as end:
+            if not self._made and not self.tallies[1].counts:
                 raise ProtocolError(f"The run never began: {end}. Nothing was spent.") from None
             self._leave(str(end))
         finally:
@@ -122,7 +126,7 @@ class Peer(PeerState):
         """Return the outcome of a run that an earlier process ended, from what it kept."""
         self._resume()
         self.phase = "ended"
-        if len(self._finals) < self.agents:
+        if not self._holds_all(self._finals):
             self.reason = "it ended before all averages were there"
         return self._outcome()
 
@@ -135,14 +139,14 @@ class Peer(PeerState):
             self._keep(send)
         for data in self._store.finals():
             self._take_final(data)
-        self.resumed, self._was_over = len(self._made), len(self._finals) == self.agents
+        self.resumed, self._was_over = self.made, self._holds_all(self._finals)
         if self._made:
             self._tell("resumed", round=self.agent.round, rounds=self.rounds)
 
     def _sign(self) -> None:
         self._until(self._is_signed, self._say_note, self._retry.wait)
         if self._quarrels:
-            with suppress(_Ended):
+            with suppress(Ended):
                 self._until(lambda: False, self._say_note, min(1.0, self._retry.grace))
             raise DisagreementError(self._quarrels)
         self._store.keep_signatures(self._signatures)
@@ -189,41 +193,45 @@ class Peer(PeerState):
         self.phase = "ending"
         number = self.agent.number
         if number not in self._finals:
-            heard = SharedState(self.average()[None], self.agent.heard.total)
-            message = Message(number, self.rounds, heard)
+            message = Message(number, self.rounds, self._last_word())
             self._keep_final(number, self._codec.encode(message, self._key, FINAL))
         self._say_finals()
-        self._until(lambda: len(self._finals) == self.agents, self._say_finals)
-        self._tell("averages", agents=self.agents)
+        self._until(lambda: self._holds_all(self._finals), self._say_finals)
+        self._tell("averages", agents=len(self.counted))
         self._say_note()
         limit = GONE if self._was_over else None
         try:
-            hold_all = partial(self._everyone, lambda note: len(note.finals) == self.agents)
+            hold_all = partial(self._everyone, lambda note: self._holds_all(note.finals))
             self._until(hold_all, self._say_finals, limit)
-        except _Ended:
+        except Ended:
             self._tell("left", note="a neighbour never confirmed that it holds all averages")
             return
         self._settled = True
         self._say_note()
-        with suppress(_Ended):
+        with suppress(Ended):
             settled = partial(self._everyone, lambda note: note.settled)
             self._until(settled, self._say_note, self._retry.grace)
+
+    def _last_word(self) -> SharedState:
+        """Return what this agent ends with."""
+        return SharedState(self.average()[None], self.agent.heard.total)
 
     def _leave(self, reason: str) -> None:
         """Tell the neighbours why, so that they need not wait for this peer."""
         self.phase, self.reason = "ended", reason
-        self._tell("ended", reason=reason, round=len(self._made))
+        self._tell("ended", reason=reason, round=self.made)
         self._say_note()
-        with suppress(_Ended):
+        with suppress(Ended):
             self._until(lambda: False, self._say_note, min(1.0, self._retry.grace))
 
     def _outcome(self) -> PeerOutcome:
         self.tallies = tallies_of(self.agent)
         if self.reason:
             return PeerOutcome(*self.so_far(), self.average()[None], self.reason)
-        finals = [self._codec.decode(self._finals[i], FINAL) for i in range(self.agents)]
+        finals = [self._codec.decode(self._finals[i], FINAL) for i in self.counted]
         averages = np.stack([final.heard.value[0] for final in finals])
-        return PeerOutcome(*self.so_far(), averages, weights=self.agreement.site_weights)
+        weights = tuple(self.agreement.site_weights[i] for i in self.counted)
+        return PeerOutcome(*self.so_far(), averages, weights=weights, left_out=self.left_out)
 
     # -- waiting -------------------------------------------------------------------------------
 
@@ -239,7 +247,7 @@ class Peer(PeerState):
             self._look_at_revocations()
             now = time.monotonic()
             if now - start > limit:
-                raise _Ended(self._silence(limit))
+                raise Silence(self._silence(limit))
             if now >= due:
                 say()
                 due, pause = now + pause, min(pause * self._retry.factor, self._retry.longest)
@@ -256,13 +264,13 @@ class Peer(PeerState):
         news = self._revoked.news()
         for i, why in news.items():
             self._tell("revoked", agent=i, name=self.name(i), why=why)
-        needed = [why for i, why in news.items() if i not in self._finals]
+        needed = [why for i, why in news.items() if i in self.counted and i not in self._finals]
         if needed and not self.reason:
-            raise _Ended("; ".join(needed))
+            raise Ended("; ".join(needed))
 
     def _silence(self, limit: float) -> str:
         names = ", ".join(self.name(j) for j in self.waited_for) or "the others"
-        return f"nothing new from {names} for {limit:g} s, in round {len(self._made)}"
+        return f"nothing new from {names} for {limit:g} s, in round {self.made}"
 
     # -- saying --------------------------------------------------------------------------------
 
@@ -272,11 +280,14 @@ class Peer(PeerState):
         self.tally.bytes_sent += len(data)
 
     def _keep(self, send: Send) -> bytes:
-        data = self._codec.encode(send.message, self._key)
+        data = self._encoded(send.message)
         self._said.append(data)
         self._made.append(send.release)
         self.tallies = tallies_of(self.agent)
         return data
+
+    def _encoded(self, message: Message) -> bytes:
+        return self._codec.encode(message, self._key)
 
     def _say_again(self) -> None:
         for data in self._said:
@@ -295,7 +306,7 @@ class Peer(PeerState):
             time=time.time(),
             digest=self.agreement.digest,
             phase=self.phase,
-            round=len(self._made),
+            round=self.made,
             signatures=self._signatures,
             finals=tuple(sorted(self._finals)),
             settled=self._settled,
@@ -315,7 +326,7 @@ class Peer(PeerState):
             self._finals[i] = self._finals.pop(i)
 
     def _last_notes(self) -> list[ControlMessage | None]:
-        near = (j for j in self.agent.neighbours if j not in self._revoked)
+        near = (j for j in self.near if j in self.counted and j not in self._revoked)
         return [self._notes.get(j) for j in near]
 
     def _everyone(self, holds: Callable[[ControlMessage], bool]) -> bool:
@@ -350,7 +361,7 @@ class Peer(PeerState):
         try:
             self.agent.receive(message)
         except OutOfBoundsError as error:  # signed by the neighbour: it does not keep to the terms
-            raise _Ended(f"{self.name(neighbour)} broke the terms: {error}") from None
+            raise Ended(f"{self.name(neighbour)} broke the terms: {error}") from None
         self.tally.heard(message)
 
     def _take_final(self, data: bytes) -> None:
@@ -371,8 +382,8 @@ class Peer(PeerState):
 
     def _is_far(self, agent: int) -> bool:
         """Say whether some neighbour of mine does not hear this agent directly."""
-        near = {agent, *self.agreement.graph.neighbours(agent)}
-        return any(j not in near for j in self.agent.neighbours)
+        near = {agent, *self.network.neighbours(agent)}
+        return any(j not in near for j in self.near)
 
     def _heed(self, neighbour: int, data: bytes) -> None:
         note = control.decode(data)
@@ -399,10 +410,10 @@ class Peer(PeerState):
 
     def _answer(self, note: ControlMessage) -> None:
         """Say what the sender lacks and I have; end if it had to."""
-        stuck = self.phase != "signing" and len(self._finals) < self.agents
+        stuck = self.phase != "signing" and not self._holds_all(self._finals)
         if note.phase == "ended" and stuck and not self.reason:
             first = "" if ENDED_IT in note.reason else f"{self.name(note.agent)}{ENDED_IT}"
-            raise _Ended(first + note.reason)
+            raise Ended(first + note.reason)
         unsigned = set(self._signatures) - set(note.signatures)
         if unsigned or (self._settled and not note.settled):
             self._owes_note = True
@@ -418,6 +429,9 @@ class Peer(PeerState):
             self._quarrels[name] = found
 
     # -- small things --------------------------------------------------------------------------
+
+    def _holds_all(self, finals: Collection[int]) -> bool:
+        return set(self.counted) <= set(finals)
 
     def _tell_rarely(self, event: str, **fields: Any) -> None:
         """Tell the 1st, 10th, 100th, … time: a neighbour's flood must not fill a disk."""

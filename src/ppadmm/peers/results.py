@@ -211,7 +211,7 @@ def live_page(peer: Peer, part: PublicPart, started: str) -> str:
     average = average_of(releases, spoke)
     outcome = PeerOutcome(releases, spoke, average[None], peer.reason)
     result = result_of(part, peer, outcome, started)
-    values = _known(releases, [result.neighbours.get(j, {}) for j in peer.agent.neighbours])
+    values = _known(releases, [result.neighbours.get(j, {}) for j in peer.near])
     marks = [_changes(values[:, k]) for k in range(values.shape[1])]
     run = SavedRun(
         name="live",

@@ -284,6 +284,6 @@ def make_router(
     members = {i: party.name for i, party in parties if party.name not in revoked}
     configuration = router_configuration(
         peer.room, members, terms.edges, (f"tls/{listen}",), peer.credentials(),
-        longest_message(terms.parameters),
+        longest_message(terms),
     )  # fmt: skip
     return Router(configuration, members.values())

@@ -22,6 +22,7 @@ from ppadmm.peers.pki import certificates, enrolment
 from ppadmm.peers.pki.enrolment import Keys
 from ppadmm.peers.pki.names import agent_name, host_of
 from ppadmm.peers.pki.revocations import Revocations, RevocationWatch, read_revocations
+from ppadmm.peers.transport import HELD
 
 FORMAT = 1
 TEMPLATE = """\
@@ -273,19 +274,27 @@ class PeerFile:
             neighbours={link.agent: link.name for link in links if not link.via},
             relayed=relayed,
             credentials=credentials,
-            cap=longest_message(agreement.parameters),
+            cap=longest_message(agreement),
+            held=unread_messages(agreement),
             listen=() if self.listen is None else (_tls(self.listen),),
             connect=tuple(_tls(link.endpoint) for link in links if link.endpoint),
             router=None if met is None else (met["name"], _tls(met["endpoint"])),
         )
 
 
-def longest_message(parameters: int) -> int:
+def longest_message(terms: Agreement) -> int:
     """Return the cap of a run: its messages and notes fit, nothing longer is taken."""
     from ppadmm.peers import control
     from ppadmm.peers.messages import message_length
+    from ppadmm.peers.parts import part_length
 
-    return max(message_length(parameters), control.LONGEST)
+    parts = part_length(terms.parameters) if terms.recipe.everyone else 0
+    return max(message_length(terms.parameters), parts, control.LONGEST)
+
+
+def unread_messages(terms: Agreement) -> int:
+    """Return how many unread messages of a neighbour are kept: it may hand on those of all."""
+    return HELD + (2 * len(terms.parties) if terms.recipe.everyone else 0)
 
 
 def template(name: str, agent: int, endpoint: str | None) -> str:

@@ -24,6 +24,7 @@ from ppadmm.peers.agreement import Agreement
 from ppadmm.problem import Loss, NoRecords, Risk, loss_for, risk_over
 from ppadmm.records import HoldsRecords
 from ppadmm.runs.benefit import SiteBenefit, alone_error, benefit
+from ppadmm.runs.federation import agent_kind
 from ppadmm.statements.facts import noise_source, reasons_against
 
 
@@ -229,12 +230,11 @@ class Participant(HoldsRecords):
 
     def agent(self, rule: Algorithm[Any], ledger: Ledger) -> Agent:
         """Return this site's agent."""
-        near, seed = self.agreement.graph.neighbours(self.number), self.seed
+        terms, seed = self.agreement, self.seed
+        near, kind = terms.exchange(terms.graph).neighbours(self.number), agent_kind(terms.recipe)
         if seed is None:
-            return Agent(rule, self.number, near, [ledger], SecureNoise(self._numbers(rule)))
-        return Agent(
-            rule, self.number, near, [cast(Ledger, Replayed(ledger))], SeededNoise((seed,))
-        )
+            return kind(rule, self.number, near, [ledger], SecureNoise(self._numbers(rule)))
+        return kind(rule, self.number, near, [cast(Ledger, Replayed(ledger))], SeededNoise((seed,)))
 
     def _numbers(self, rule: Algorithm[Any]) -> int:
         """Return how many numbers a run may draw: two noises a round, none without records."""

@@ -14,13 +14,16 @@ from ppadmm.peers.status import MessageCounts
 class PeerState:
     """One agent's place in a run; all that is public here may be shown to anybody.
 
-    `phase` is one of `control.PHASES`; `reason` says why the run ended before its time.
+    `phase` is one of `control.PHASES`; `reason` says why the run ended before its time. `near` are
+    the neighbours in the `network` of the agreement, to whom there are links.
     """
 
     def __init__(self, agent: Agent, agreement: Agreement) -> None:
         self.agent, self.agreement = agent, agreement
         self.tally, self.resumed, self.tallies = MessageCounts(), 0, tallies_of(agent)
         self.phase, self.reason = "signing", ""
+        self.network = agreement.graph
+        self.near = self.network.neighbours(agent.number)
         self._made: list[Release] = []
         self._finals: dict[int, bytes] = {}
         self._signatures: dict[int, str] = {}
@@ -29,6 +32,16 @@ class PeerState:
     def agents(self) -> int:
         """N."""
         return len(self.agreement.parties)
+
+    @property
+    def counted(self) -> tuple[int, ...]:
+        """Whose averages make the model."""
+        return tuple(range(self.agents))
+
+    @property
+    def left_out(self) -> tuple[int, ...]:
+        """Who signed the agreement and was left out on the way."""
+        return tuple(i for i in range(self.agents) if i not in self.counted)
 
     @property
     def rounds(self) -> int:
@@ -57,7 +70,7 @@ class PeerState:
             return tuple(i for i in range(self.agents) if i not in self._signatures)
         if self.phase == "rounds":
             return self.agent.missing if self._made else ()
-        return tuple(i for i in range(self.agents) if i not in self._finals)
+        return tuple(i for i in self.counted if i not in self._finals)
 
     def name(self, number: int) -> str:
         """Return what people call a party."""
@@ -68,5 +81,9 @@ class PeerState:
         return spoken(list(self._made), self.agreement.parameters)
 
     def average(self) -> Array:
-        """Return this site's average of its releases so far (d,); 0 before the first."""
-        return average_of(*self.so_far())
+        """Return the model that this site has so far (d,): the average of its releases, or its own.
+
+        It is 0 before the first.
+        """
+        model = self.agent.model
+        return average_of(*self.so_far()) if model is None else model[0]

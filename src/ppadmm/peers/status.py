@@ -30,7 +30,8 @@ log = logging.getLogger("ppadmm.peer")
 class MessageCounts:
     """Messages of one peer: `repeated` were said again, `late` had been seen or were out of date.
 
-    `values` holds what each neighbour said in the rounds so far, as it was released.
+    `values` holds what each neighbour said in the rounds so far, as it was released. Of parts of
+    sums, which say nothing alone, `latest` has the last exchange of each site.
     """
 
     sent: int = 0
@@ -40,6 +41,7 @@ class MessageCounts:
     late: int = 0
     refused: int = 0
     values: dict[int, dict[int, Array]] = field(default_factory=dict)
+    latest: dict[int, int] = field(default_factory=dict)
 
     def heard(self, message: Message) -> None:
         """Note what a neighbour released in a round; of very long models only the last one."""
@@ -126,7 +128,7 @@ def status_of(
         epsilon=party.epsilon,
         delta=agreement.delta,
         reason=peer.reason,
-        neighbours=tuple(_other(peer, j, status, notes) for j in peer.agent.neighbours),
+        neighbours=tuple(_other(peer, j, status, notes) for j in peer.near),
         strangers=status.strangers,
         **{name: getattr(tally, name) for name in COUNTED},
     )
@@ -150,8 +152,8 @@ def _other(
         name=peer.agreement.parties[j].name,
         connected=link is not None and link.connected,
         heard=None if link is None else link.heard,
-        round=max(rounds) if rounds else None,
-        phase=_doing(note, bool(rounds)),
+        round=max(rounds) if rounds else peer.tally.latest.get(j),
+        phase=_doing(note, bool(rounds) or j in peer.tally.latest),
         version="" if note is None else note.version,
         clock=None if note is None else note.time,
     )

@@ -25,6 +25,7 @@ from ppadmm.peers.pki.revocations import Revocations
 from ppadmm.peers.site import Participant, PublicPart
 from ppadmm.peers.status import EventLog
 from ppadmm.peers.store import PeerStore
+from ppadmm.peers.sum_peer import make_peer
 from ppadmm.peers.transport import Transport
 from ppadmm.records import HoldsRecords
 from ppadmm.runs.benefit import SiteBenefit
@@ -116,7 +117,7 @@ def take_part(
         ledger: Ledger = MemoryLedger()
         if booked is not None:
             (ledger,) = booked.book([(party.number, rule.reserved[0])])
-        peer = Peer(
+        peer = make_peer(
             party.agent(rule, ledger), party.agreement, setting.key, setting.signature, transport,
             PeerStore(setting.state), pace, tell, setting.revocations,
         )  # fmt: skip

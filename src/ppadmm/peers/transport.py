@@ -9,7 +9,8 @@ What a transport promises, and what not:
 - `receive` names the neighbour that the transport itself holds to be the sender. That is no
   proof: the bytes are signed, and `ppadmm.peers.messages` checks it.
 - A message longer than the cap is dropped before it is handed on. At most `HELD` unread messages
-  per neighbour are kept, the newest: a neighbour that floods pushes out its own messages only.
+  per neighbour are kept, the newest: a neighbour that floods pushes out its own messages only. In a
+  run by sums, where neighbours hand on the words of all, there may be more, of as many bytes.
 - Bytes stay bytes: nothing is unpickled.
 """
 
@@ -81,11 +82,21 @@ def check_length(data: bytes, cap: int) -> bytes:
 class _Queue:
     """One neighbour's unread messages and tallies."""
 
-    messages: deque[bytes] = field(default_factory=lambda: deque(maxlen=HELD))
+    messages: deque[bytes] = field(default_factory=deque)
+    size: int = 0
     heard: float | None = None
     received: int = 0
     refused: int = 0
     links: set[str] = field(default_factory=set)
+
+    def add(self, data: bytes) -> None:
+        self.messages.append(data)
+        self.size += len(data)
+
+    def take(self) -> bytes:
+        data = self.messages.popleft()
+        self.size -= len(data)
+        return data
 
 
 class Inbox:
@@ -95,12 +106,17 @@ class Inbox:
     """
 
     def __init__(
-        self, neighbours: Iterable[int], cap: int, clock: Callable[[], float] = time.monotonic
+        self,
+        neighbours: Iterable[int],
+        cap: int,
+        clock: Callable[[], float] = time.monotonic,
+        held: int = HELD,
     ) -> None:
         self._queues = {number: _Queue() for number in neighbours}
         self._turn = deque(self._queues)
         self._cap = checks.count("the cap of a message", cap)
         self._clock = clock
+        self._held = held
         self._news = threading.Condition()
 
     def put(self, neighbour: int, length: int, read: Callable[[], bytes]) -> None:
@@ -113,7 +129,9 @@ class Inbox:
             return
         data = read()
         with self._news:
-            queue.messages.append(data)
+            queue.add(data)
+            while len(queue.messages) > self._held or queue.size > HELD * self._cap:
+                queue.take()
             queue.received += 1
             queue.heard = self._clock()
             self._news.notify()
@@ -127,7 +145,7 @@ class Inbox:
                 self._turn.rotate(-1)
             number = self._turn[0]
             self._turn.rotate(-1)
-            return number, self._queues[number].messages.popleft()
+            return number, self._queues[number].take()
 
     def _any(self) -> bool:
         return any(queue.messages for queue in self._queues.values())

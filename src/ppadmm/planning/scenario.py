@@ -49,6 +49,8 @@ class Scenario:
         methods, each = [self.chosen(e) for e in epsilons], [self.budgets(e) for e in epsilons]
         if self.method.recipe.pooled:
             each = [[strictest(budgets)] for budgets in each]
+        elif self.method.trusting.by_sum:
+            each = [[strictest(budgets)] * len(budgets) for budgets in each]
         return [settings_of(methods, own) for own in zip(*each, strict=True)]
 
     def sites(self, risks: Sequence[Risk], epsilon: float) -> list[Site]:
@@ -56,7 +58,8 @@ class Scenario:
         if self.method.recipe.pooled:
             return [Site(0, 1, (), risks[0])]
         weights = self.weights(epsilon)
-        return [site_in(self.graph, i, risk, weights) for i, risk in enumerate(risks)]
+        n = sum(self.records)
+        return [site_in(self.graph, i, risk, weights, n) for i, risk in enumerate(risks)]
 
     def weights(self, epsilon: float) -> tuple[float, ...]:
         """Return how much each site counts."""

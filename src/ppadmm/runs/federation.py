@@ -9,7 +9,7 @@ import numpy as np
 from ppadmm.accounting import Budget, Charge
 from ppadmm.agent import Agent
 from ppadmm.algorithms import Settings, Site, recipe_named
-from ppadmm.algorithms.base import site_in
+from ppadmm.algorithms.base import Recipe, site_in
 from ppadmm.algorithms.method import MethodSpec, choose, weigh
 from ppadmm.data import (
     Assignment,
@@ -184,6 +184,11 @@ def noise_from(seed: int | None) -> NoiseSource:
     return SecureNoise() if seed is None else SeededNoise((seed,))
 
 
+def agent_kind(recipe: Recipe) -> type[Agent]:
+    """Return what drives an algorithm: one who hears all goes by sums."""
+    return SumAgent if recipe.everyone else Agent
+
+
 def make_agents(
     algorithm: str,
     sites: Sequence[Site],
@@ -198,6 +203,11 @@ def make_agents(
     every agent reserves and returns the ledgers to use instead.
     """
     build = recipe_named(algorithm).build
+    if any(own.trust.by_sum for own in settings) and len({own.budgets for own in settings}) > 1:
+        raise InputError(
+            "Sites that add up under masks protect one another, so that all need the strictest "
+            "budget of all; got several."
+        )
     rules = [build(site, own) for site, own in zip(sites, settings, strict=True)]
     ledgers: list[Sequence[Ledger]] = [
         [MemoryLedger(budget if capped else None) for budget in own.budgets] for own in settings
@@ -205,7 +215,7 @@ def make_agents(
     if book is not None:
         asked = [(site.agent, rule.reserved[0]) for site, rule in zip(sites, rules, strict=True)]
         ledgers = [[ledger] for ledger in book(asked)]
-    kind = SumAgent if recipe_named(algorithm).everyone else Agent
+    kind = agent_kind(recipe_named(algorithm))
     return [
         kind(rule, site.agent, site.neighbours, own, noise)
         for rule, site, own in zip(rules, sites, ledgers, strict=True)

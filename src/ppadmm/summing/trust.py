@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from ppadmm import checks
 from ppadmm.errors import InputError
+from ppadmm.summing.fixed_point import MOST_SITES
 
 LOCAL, SUM = "local", "sum"
 KINDS = (LOCAL, SUM)
@@ -33,10 +34,20 @@ class Trust:
         """Whether sites see sums only."""
         return self.kind == SUM
 
+    @property
+    def announced(self) -> int:
+        """How many rounds come before the first release: with sums, one of keys."""
+        return int(self.by_sum)
+
     def honest(self, members: int) -> int:
         """Return how many of so many sites keep their noise to themselves."""
         if not self.by_sum:
             return 1
+        if members > MOST_SITES:
+            raise InputError(
+                f"A sum of {members} sites might not fit into 64 bits; choose {MOST_SITES} sites "
+                "or fewer, or trust local."
+            )
         if members - self.colluding < 1:
             raise InputError(
                 f"Of {members} sites {self.colluding} may collude, so that nobody's noise is "

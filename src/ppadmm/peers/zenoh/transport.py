@@ -34,7 +34,7 @@ class ZenohTransport:
 
     def __init__(self, link: LinkSettings) -> None:
         self._link = link
-        self._inbox = Inbox([*link.neighbours, *link.relayed], link.cap)
+        self._inbox = Inbox([*link.neighbours, *link.relayed], link.cap, held=link.held)
         router = () if link.router is None else (link.router[0],)
         self._strangers = Strangers({*link.neighbours.values(), *router})
         self._lines: list[Line] = []
