@@ -6,6 +6,7 @@ system's entropy. `SeededNoise` is for simulation: repeatable, hence not private
 
 import math
 import secrets
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -123,13 +124,16 @@ class SecureNoise:
     """Exactly sampled noise on a grid; `PPADMM_NOISE` says by whom.
 
     The value itself is rounded to the grid 2ᵏ ≤ `grid`, and the sum is formed in exact arithmetic.
+    `expected` is how many numbers a run may need: if they are many, what draws them is loaded now
+    and not in the middle of a round.
     """
 
+    expected: int = 0
     secure: bool = field(default=True, init=False)
 
     def __post_init__(self) -> None:
         if choice.sampler() == "exact":
-            store()  # refuses a broken generator now, before anything is paid for
+            store().expect(self.expected)  # refuses a broken generator before anything is paid for
 
     def gaussian(self, values: Array, scale: Array, grid: Array, key: Key) -> Array:
         """Add Gaussian noise to each row; `key` is not used."""
@@ -156,12 +160,24 @@ class SecureNoise:
             )
         if not np.isfinite(values).all():
             raise InputError("Expected finite values to add noise to, got NaN or infinity.")
-        exponents = [grid_exponent(float(g)) for g in grid]
-        rows = list(zip(scale.tolist(), exponents, strict=True))
+        released = np.empty(values.shape)
+        for (s, g), rows in _alike(scale, grid).items():
+            noisy = self._release(law, values[rows].ravel(), s, grid_exponent(g))
+            released[rows] = noisy.reshape(len(rows), values.shape[1])
+        return released
+
+    def _release(self, law: str, row: Array, scale: float, exponent: int) -> Array:
         if choice.sampler() == "opendp":
-            found = [discrete.release(v, *row, law) for v, row in zip(values, rows, strict=True)]
-            return np.array(found).reshape(values.shape)
-        return on_grid.release_rows(values, [on_grid.Scaled.of(*row) for row in rows], law, store())
+            return discrete.release(row, scale, exponent, law)
+        return on_grid.release(row, scale, exponent, law, store())
+
+
+def _alike(scale: Array, grid: Array) -> dict[tuple[float, float], list[int]]:
+    """Return the rows of every pair of scale and grid: a thousand agents' noise is one call."""
+    rows = defaultdict[tuple[float, float], list[int]](list)
+    for k, pair in enumerate(zip(scale.tolist(), grid.tolist(), strict=True)):
+        rows[pair].append(k)
+    return rows
 
 
 def grid_exponent(grid: float) -> int:

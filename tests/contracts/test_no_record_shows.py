@@ -16,6 +16,7 @@ import pytest
 
 import ppadmm
 from ppadmm import records
+from ppadmm.algorithms.sums import SumAlgorithm
 from ppadmm.estimator import reuse_guard, training
 from ppadmm.problem import kernels
 from ppadmm.records import HoldsRecords
@@ -56,11 +57,12 @@ PLAIN = {
         algorithms.statistics.LossDecrease algorithms.statistics.Movement
         solvers.newton.Newton solvers.quasi_newton.LBFGS doctor.Findings doctor.Look
         studies.plots.Style estimator.encoders.Frame estimator.training.FitTerms""",
-    "looked at as each of its kinds": "estimator.base.PrivateModel",
+    "looked at as each of its kinds": "estimator.base.PrivateModel algorithms.sums.SumAlgorithm",
     "noise sources, books of what was charged and released": """
         engines.ray.actors.Journal engines.vectorised.RowwiseNoise runs.scoring.ReplayedLedger
         runs.scoring.SearchLedger runs.scoring.SelectionRecord peers.site.Replayed""",
     "figures of finished runs": """
+        runs.joint_evaluation.JointCounts
         studies.cell.CellResult studies.compare.ComparisonRow studies.figures.Block
         studies.figures.Figure studies.figures.Panel studies.figures.CurvePoint
         studies.figures.FigureSetting studies.figures.FigureSource studies.sweep.CellStore
@@ -73,6 +75,7 @@ PLAIN = {
         runs.curves.FittedCurves runs.report.curve_plots.CurvePlot
         runs.report.curve_plots.PlotPoint""",
     "made-up records, which anybody can make again": """
+        auditing.sum_game.Coalition auditing.sum_game.SumGame
         planning.synthetic_records.SyntheticRecords auditing.attacks.ScoredRun
         auditing.audit.AgentGame auditing.audit.Game auditing.audit.GameScores
         auditing.game.ClassRecords auditing.opponents.PressFarOff
@@ -96,6 +99,7 @@ PLAIN = {
         planning.sample_bound.BoundSetting planning.sample_sizes.RecordsNeeded
         planning.sample_sizes.ErrorBound""",
     "keys, links and pages: they get messages, which hold what was released": """
+        peers.parts.SignedWord
         peers.agreement_file.Card peers.check.ProbeAnswer
         peers.check.Check peers.check.CheckResult peers.settings.Link peers.settings.PeerFile
         peers.state.PeerState peers.status.JsonLines peers.pki.authority.Authority
@@ -130,7 +134,9 @@ def world(tmp_path_factory):
         data, secrets = planted(), Secrets.of(planted())
         results = [*runs(data), *searches(data), *fits(data)]
         done, kept = peers(folder)
-        results += done
+        summed, summing = peers(folder / "sums", algorithm="newton", trust="sum")
+        results += [*done, *summed]
+        kept += summing
         kept += [
             data, *networks(data, secrets), *streams(folder, secrets), *other_rows(data, secrets),
             *steps(secrets), *remembered(data, folder), *acting(data, folder), *explained(secrets),
@@ -237,4 +243,4 @@ def test_every_public_class_is_looked_at(world):
 
 def test_every_holder_is_looked_at(world):
     holders = {kind for kind in classes().values() if holds(kind)}
-    assert holders - set(world.things) == {HoldsRecords}
+    assert holders - set(world.things) == {HoldsRecords, SumAlgorithm}

@@ -137,9 +137,19 @@ def test_secure_noise_differs_from_run_to_run():
     assert not vectorised._shared_noise(cast()).source.secure
 
 
-def test_secure_noise_differs_from_agent_to_agent():
+def sources_of_four():
+    """Noise of one kind, which is drawn at once, and of each by itself."""
+    four = tuple(range(4))
+    return {
+        "at once": vectorised._shared_noise(cast(noise=SecureNoise())[:4]).source,
+        "row by row": vectorised.RowwiseNoise((SecureNoise(),) * 4, four),
+    }
+
+
+@pytest.mark.parametrize("how", ["at once", "row by row"])
+def test_secure_noise_differs_from_agent_to_agent(how):
     """Who knows its own noise must not know its neighbour's."""
-    source = vectorised._shared_noise(cast(noise=SecureNoise())[:4]).source
+    source = sources_of_four()[how]
     wide = np.zeros((4, 3000)), np.full(4, 2.0), np.full(4, 2.0**-40), Key(-1, 0, "linear")
     for rows in (source.gaussian(*wide), source.laplace(*wide)):
         apart = np.corrcoef(rows) - np.eye(4)

@@ -12,5 +12,6 @@ from tests.mutants.of_ledgers import BOOKS, CLAIMS, RECORDS
 from tests.mutants.of_noise import NOISE
 from tests.mutants.of_runs import ENDS, TESTS
 from tests.mutants.of_sampling import SAMPLING
+from tests.mutants.of_sums import SUMS
 
-MUTANTS = (*NOISE, *SAMPLING, *TESTS, *ENDS, *RECORDS, *BOOKS, *CLAIMS)
+MUTANTS = (*NOISE, *SAMPLING, *SUMS, *TESTS, *ENDS, *RECORDS, *BOOKS, *CLAIMS)

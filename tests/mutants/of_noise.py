@@ -91,8 +91,21 @@ NOISE = (
         (
             Change(
                 "noise.py",
-                "        rows = list(zip(scale.tolist(), exponents, strict=True))\n",
-                "        rows = list(zip((0.9 * scale).tolist(), exponents, strict=True))\n",
+                "on_grid.release(row, scale, exponent, law, store())",
+                "on_grid.release(row, 0.9 * scale, exponent, law, store())",
+            ),
+        ),
+    ),
+    Mutant(
+        "one noise for rows of one scale",
+        "secure noise that is drawn at once is the same for everybody: who knows its own knows all",
+        "tests/engines/test_vectorised.py::test_secure_noise_differs_from_agent_to_agent",
+        (
+            Change(
+                "noise.py",
+                "self._release(law, values[rows].ravel(), s, grid_exponent(g))\n",
+                "self._release(law, 0.0 * values[0], s, grid_exponent(g))\n"
+                "            noisy = (values[rows] + noisy).ravel()\n",
             ),
         ),
     ),
@@ -103,10 +116,11 @@ NOISE = (
         (
             Change(
                 "engines/vectorised.py",
-                "            return self.sources[0].gaussian(values, scale, grid, key)\n",
-                "            first, one = 0.0 * values[:1], slice(0, 1)\n"
-                "            drawn = self.sources[0].gaussian(first, scale[one], grid[one], key)\n"
-                "            return values + drawn * (scale / scale[0])[:, None]\n",
+                "            noisy[row] = source.gaussian(values[row], scale[row], grid[row], own)",
+                "            if row.start == 0:\n"
+                "                drawn = source.gaussian(0.0 * values[row], scale[row], grid[row],"
+                " own)\n"
+                "            noisy[row] = values[row] + drawn * scale[row] / scale[0]",
             ),
         ),
     ),

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +24,5 @@ def loaded(folder):
 def test_compiling_is_announced_until_it_is_done(tmp_path):
     kept, said = loaded(tmp_path)
     assert "half a minute, at the first use only" in said
-    with open(f"{kept}/compiled.advance-1.py311.nbi", "w"):
-        pass
+    Path(f"{kept}/compiled.advance-1.py311.nbi").touch()
     assert loaded(tmp_path)[1] == ""

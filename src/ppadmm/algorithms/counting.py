@@ -16,7 +16,7 @@ from ppadmm.accounting.events import Approximate, Charge, Gaussian, Tally
 from ppadmm.accounting.gaussian import gdp_ratio
 from ppadmm.accounting.sensitivity import MARGIN
 from ppadmm.algorithms.base import Site
-from ppadmm.algorithms.sums import KEYS, SumAlgorithm
+from ppadmm.algorithms.sums import KEYS, SumAlgorithm, require_by_records
 from ppadmm.arrays import Array
 from ppadmm.errors import InfeasibleError
 from ppadmm.noise import FINENESS, total_variation
@@ -80,6 +80,8 @@ def build_counting(
     site: Site, counts: Array, budget: Budget, trust: Trust, adjacency: str, run: bytes = b""
 ) -> Counting:
     """Return the rule by which a site counts, for the whole of `budget`."""
+    if trust.by_sum:
+        require_by_records(site)
     n = max(site.records if trust.by_sum else site.risk.n, 1)
     moved = (math.sqrt(2.0) if adjacency == "replace-one" else 1.0) / n * (1.0 + MARGIN)
     times = 1 + trust.repeats

@@ -1,16 +1,16 @@
 """Noisy Newton: second moments of the features once, then preconditioned noisy gradients.
 
-    once:      M = Σᵢ φᵢ (1/nᵢ) Σ xxᵀ + noise,   P = (c₁·M₊ + η)⁻¹
+    once:      M = Σᵢ φᵢ (1/nᵢ) Σ xxᵀ + noise,   P = (max(c₁M, η) + λ̂/N)⁻¹
     T−1 times: θ⁺ = θ − P(Σᵢ φᵢ ∇fᵢ(θ) + noise + (λ̂/N)θ)
 
-φᵢ is the share of site i, M₊ the part of M without negative eigenvalues. c₁M₊ is above the Hessian
-wherever θ lies, so steps of length one are safe; η keeps them short where M is mostly noise. All
-sites add up what all released, so all have the same θ. The model is the mean of θ over the last
-half of its steps.
+φᵢ is the share of site i. Eigenvalues of c₁M below η are η in P. c₁M is above the Hessian wherever
+θ lies, so steps of length one are safe; η keeps them short where M is mostly noise. All sites add
+up what all released, so all have the same θ. The model is the mean of θ, step t counted t² times.
 
 A symmetric matrix is released as its upper triangle, entries off the diagonal times √2: its length
 is then the Frobenius norm. One record moves (1/n)Σxxᵀ by at most √2/n when it is replaced. With
-more than `WIDEST` features only the diagonal is released.
+more than `WIDEST` features only the diagonal is released. It is not above M, whose features go
+together: it is taken relative to its largest entry (`_relative`).
 
 All noise is Gaussian: the releases compose exactly. With `trust = sum` parts are integers, every
 site adds its share of the noise and a mask, and only the sum is known (`ppadmm.summing`).
@@ -29,9 +29,9 @@ from ppadmm.accounting.events import Approximate, Charge, Gaussian, Tally
 from ppadmm.accounting.gaussian import gdp_ratio
 from ppadmm.accounting.sensitivity import MARGIN
 from ppadmm.algorithms.base import Recipe, Site
-from ppadmm.algorithms.defaults import Hyperparameters, Sizes
+from ppadmm.algorithms.defaults import Hyperparameters, Sizes, remaining_noise
 from ppadmm.algorithms.settings import Settings
-from ppadmm.algorithms.sums import KEYS, SumAlgorithm, SumState
+from ppadmm.algorithms.sums import KEYS, SumAlgorithm, SumState, require_by_records
 from ppadmm.arrays import Array
 from ppadmm.errors import InfeasibleError, InputError
 from ppadmm.mechanisms.limits import data_rounding, within
@@ -42,12 +42,13 @@ from ppadmm.summing.fixed_point import distance, fixed_point
 
 WIDEST = 1000
 """Features up to which all second moments are released."""
-SHARE = 0.15
-"""The part of the budget that second moments get."""
 RADIUS = 1e4
 """‖θ‖ stays within it."""
-ROUNDS = 13
-DAMPING = 0.5
+ROUNDS = 19
+RATE, POWER = 80.0, 5.0 / 3.0
+"""η/c₁ = RATE·x^POWER, x the noise √d·σ̄ against the loss (docs/defaults.md)."""
+SHARE, SHARES = 0.006, (0.02, 0.2)
+"""Second moments get SHARE/√(η/c₁) of the budget, no less and no more than these."""
 MOMENTS, SLOPES = "moments", "slopes"
 
 
@@ -93,19 +94,22 @@ def moments(risk: Risk) -> Array:
 
 
 @dataclass(frozen=True)
-class Metric:
-    """P: an orthogonal basis (d, d), or None for the axes, and 1/(c₁·eigenvalue + η) in it (d,)."""
+class StepMetric:
+    """P: an orthogonal basis (d, d), or None for the axes, and its eigenvalues there (d,)."""
 
     basis: Array | None
     inverse: Array
 
     @classmethod
-    def of(cls, released: Array, features: int, smoothness: float, damping: float) -> "Metric":
+    def of(
+        cls, released: Array, features: int, smoothness: float, damping: float, ridge: float
+    ) -> "StepMetric":
         """Return the metric that follows from noisy second moments."""
-        if not is_full(features):
-            return cls(None, 1.0 / (smoothness * np.maximum(released, 0.0) + damping))
-        values, basis = np.linalg.eigh(unfolded(released, features))
-        return cls(basis, 1.0 / (smoothness * np.maximum(values, 0.0) + damping))
+        if is_full(features):
+            values, basis = np.linalg.eigh(unfolded(released, features))
+        else:
+            values, basis = _relative(released), None
+        return cls(basis, 1.0 / (np.maximum(smoothness * values, damping) + ridge))
 
     def apply(self, gradient: Array) -> Array:
         """Return P·g for each class; (K·d,) → (K·d,)."""
@@ -113,6 +117,16 @@ class Metric:
         if self.basis is None:
             return (rows * self.inverse).reshape(-1)
         return np.asarray(((rows @ self.basis) * self.inverse @ self.basis.T).reshape(-1))
+
+
+def _relative(squares: Array) -> Array:
+    """Return half of each feature's mean square over the largest of them.
+
+    With k features in a record, M may be k times its diagonal. In one-hot records the constant has
+    the largest mean square, 1/k. A Hessian is about half of c₁M.
+    """
+    largest = float(squares.max())
+    return np.asarray(0.5 * squares / largest) if largest > 0.0 else np.zeros_like(squares)
 
 
 # What each kind of release costs
@@ -128,11 +142,12 @@ class Costs:
 
 @lru_cache(maxsize=4096)
 def costs(
-    budget: Budget, slopes: int, repeats: int, distances: tuple[float, float], share: float = SHARE
+    budget: Budget, share: float, slopes: int, repeats: int, distances: tuple[float, float]
 ) -> Costs:
     """Return the least noise for which all releases, and `repeats` of each kind, fit the budget.
 
-    `distances` are those of the samplers, of second moments and of a slope.
+    Second moments get `share` of it. `distances` are those of the samplers, of second moments and
+    of a slope.
     """
 
     def priced(ratio: float) -> Costs:
@@ -174,15 +189,15 @@ class Sensitivities:
 
 @dataclass(frozen=True)
 class Iterate:
-    """θ (R, d), the sum of θ over the last half of the steps, and P for each replicate."""
+    """θ (R, d), the sum of t²θ over the steps t, and P for each replicate."""
 
     theta: Array
     summed: Array
-    metrics: tuple[Metric, ...] = ()
+    metrics: tuple[StepMetric, ...] = ()
 
 
 @dataclass(frozen=True)
-class Newton(SumAlgorithm):
+class NoisyNewton(SumAlgorithm):
     """One site of noisy Newton: second moments, then slopes."""
 
     damping: Array
@@ -240,50 +255,63 @@ class Newton(SumAlgorithm):
         slope = within(total, self.radius) + self.ridge[:, None] * held.theta
         step = np.stack([m.apply(row) for m, row in zip(held.metrics, slope, strict=True)])
         theta = within(held.theta - step, np.full(self.replicates, RADIUS))
-        late = self.stages[:round_].count(SLOPES) > self.steps // 2
-        return replace(held, theta=theta, summed=held.summed + theta if late else held.summed)
+        t = self.stages[:round_].count(SLOPES)
+        return replace(held, theta=theta, summed=held.summed + t * t * theta)
 
     def shown(self, held: Iterate) -> Array:
         """Return θ."""
         return held.theta
 
     def model(self, state: SumState) -> Array:
-        """Return the mean of θ over the last half of the steps: (R, d)."""
-        counted = self.stages[: state.round].count(SLOPES) - self.steps // 2
-        held = state.held
-        return np.asarray(held.summed / counted) if counted > 0 else held.theta
+        """Return the mean of θ over the steps so far, step t counted t² times: (R, d)."""
+        steps, held = self.stages[: state.round].count(SLOPES), state.held
+        counted = sum(t * t for t in range(1, steps + 1))
+        return np.asarray(held.summed / counted) if counted else held.theta
 
-    def _metrics(self, total: Array) -> tuple[Metric, ...]:
+    def _metrics(self, total: Array) -> tuple[StepMetric, ...]:
         smoothness = self.site.risk.loss.smoothness
-        pairs = zip(total, self.damping + self.ridge, strict=True)
-        return tuple(Metric.of(row, self.features, smoothness, float(eta)) for row, eta in pairs)
+        rows = zip(total, self.damping, self.ridge, strict=True)
+        return tuple(
+            StepMetric.of(row, self.features, smoothness, float(eta), float(own))
+            for row, eta, own in rows
+        )
 
 
-def build_newton(site: Site, settings: Settings) -> Newton:
+def build_newton(site: Site, settings: Settings) -> NoisyNewton:
     """Return noisy Newton at one site; η is the damping of its steps."""
     if settings.rounds < 2:
         raise InputError(f"Noisy Newton needs 2 rounds or more, got {settings.rounds}.")
     return _build_sum(site, settings) if settings.trust.by_sum else _build_local(site, settings)
 
 
-def _build_local(site: Site, settings: Settings) -> Newton:
+def _build_local(site: Site, settings: Settings) -> NoisyNewton:
     far = [total_variation(size, 1.0, FINENESS) for size in _lengths(site.risk)]
     steps, repeats = settings.rounds - 1, settings.trust.repeats
-    found = [costs(budget, steps, repeats, (far[0], far[1])) for budget in settings.budgets]
+    found = [
+        costs(budget, share_of(eta, site.risk.loss), steps, repeats, (far[0], far[1]))
+        for budget, eta in zip(settings.budgets, settings.eta, strict=True)
+    ]
     return _newton(site, settings, max(site.risk.n, 1), found, (MOMENTS, *(SLOPES,) * steps))
 
 
-def _build_sum(site: Site, settings: Settings) -> Newton:
+def _build_sum(site: Site, settings: Settings) -> NoisyNewton:
+    require_by_records(site)
     steps, n = settings.rounds - 1, max(site.records, 1)
+    if site.share * n > site.risk.n * (1.0 + MARGIN):
+        raise InputError(
+            f"Site {site.agent} counts for {site.share:.3g} of a sum over {n:,} records, of which "
+            f"it has {site.risk.n:,}; weigh sites by their records."
+        )
     moved = Sensitivities.of(site.risk.loss, site.risk.d, n, settings.adjacency)
-    found = [_summed(budget, moved, site, settings) for budget in settings.budgets]
+    pairs = zip(settings.budgets, settings.eta, strict=True)
+    found = [_summed(budget, eta, moved, site, settings) for budget, eta in pairs]
     return _newton(site, settings, n, found, (KEYS, MOMENTS, *(SLOPES,) * steps))
 
 
 def _newton(
     site: Site, settings: Settings, n: int, found: Sequence[Costs], stages: tuple[str, ...]
-) -> Newton:
-    return Newton(
+) -> NoisyNewton:
+    return NoisyNewton(
         site=site,
         name="newton",
         stages=stages,
@@ -297,14 +325,16 @@ def _newton(
     )
 
 
-def _summed(budget: Budget, moved: Sensitivities, site: Site, settings: Settings) -> Costs:
+def _summed(
+    budget: Budget, eta: float, moved: Sensitivities, site: Site, settings: Settings
+) -> Costs:
     """Return what sums cost.
 
     The samplers' distance depends on the noise and the noise, a little, on it. The distance of half
     the noise is assumed, and the noise that comes out is above that.
     """
     trust, risk, steps = settings.trust, site.risk, settings.rounds - 1
-    honest, lengths = trust.honest(site.agents), _lengths(risk)
+    honest, lengths, share = trust.honest(site.agents), _lengths(risk), share_of(eta, risk.loss)
     bounds = 1.0 + MARGIN, risk.loss.lipschitz * (1.0 + MARGIN)
 
     def far(cost: Costs, part: float) -> tuple[float, float]:
@@ -320,8 +350,8 @@ def _summed(budget: Budget, moved: Sensitivities, site: Site, settings: Settings
             distance(lengths[1], part * second.scale, site.agents),
         )
 
-    assumed = far(costs(budget, steps, trust.repeats, (0.0, 0.0)), 0.5)
-    cost = costs(budget, steps, trust.repeats, assumed)
+    assumed = far(costs(budget, share, steps, trust.repeats, (0.0, 0.0)), 0.5)
+    cost = costs(budget, share, steps, trust.repeats, assumed)
     if any(found > most for found, most in zip(far(cost, 1.0), assumed, strict=True)):
         raise InfeasibleError("The noise of a sum is too coarse for so small a δ; choose a larger.")
     return cost
@@ -331,29 +361,40 @@ def _lengths(risk: Risk) -> tuple[int, int]:
     return moment_length(risk.d // risk.loss.outputs), risk.d
 
 
+# What is chosen where nothing is given
+
+
+def share_of(eta: float, loss: Loss) -> float:
+    """Return the part of the budget for second moments; η is public, so all sites find the same.
+
+    The more noise there is, the larger is η, and the less is M worth.
+    """
+    return float(np.clip(SHARE / math.sqrt(eta / loss.smoothness), *SHARES))
+
+
 def _plan(
     sizes: Sizes, budgets: Sequence[Budget], loss: Loss, rounds: int | None, eta: float | None
 ) -> Hyperparameters:
-    """Return T and the damping η = DAMPING·c₁·2σ_M√d, σ_M the noise of the mean second moments."""
-    rounds = rounds or ROUNDS
-    return Hyperparameters(rounds, eta or default_damping(sizes, budgets, loss))
+    return Hyperparameters(rounds or ROUNDS, eta or default_damping(sizes, budgets, loss))
 
 
 def default_damping(sizes: Sizes, budgets: Sequence[Budget], loss: Loss) -> float:
-    """Return η."""
-    pairs = zip(sizes.records, sizes.weights, budgets, strict=True)
-    total, share = sum(sizes.weights), SHARE
-    variances = [
-        (w / total * math.sqrt(2.0) / n / gdp_ratio(b.epsilon, b.delta)) ** 2 / share
-        for n, w, b in pairs
-    ]
-    if sizes.trust.by_sum:
-        honest = sizes.trust.honest(sizes.agents)
-        strict = min(gdp_ratio(b.epsilon, b.delta) for b in budgets)
-        one = (math.sqrt(2.0) / sum(sizes.records) / strict) ** 2 / share
-        variances = [one * sizes.agents / honest]
-    noise = math.sqrt(sum(variances))
-    return DAMPING * loss.smoothness * 2.0 * noise * math.sqrt(sizes.features)
+    """Return η = c₁·RATE·x^POWER with x = √d·σ̄/(4c₁): noise and curvature scale with the loss."""
+    noise = mean_noise(sizes, budgets, loss.lipschitz)
+    x = math.sqrt(sizes.features) * noise / (4.0 * loss.smoothness)
+    return float(loss.smoothness * RATE * x**POWER)
+
+
+def mean_noise(sizes: Sizes, budgets: Sequence[Budget], lipschitz: float) -> float:
+    """Return σ̄, the noise in the mean of all sites' slopes if one had the whole budget.
+
+    That of a sum is the noise of one site with all records, and what colluding adds to it.
+    """
+    if not sizes.trust.by_sum:
+        return remaining_noise(sizes, budgets, lipschitz)
+    strict = min(gdp_ratio(b.epsilon, b.delta) for b in budgets)
+    alone = 2.0 * lipschitz / (sum(sizes.records) * strict)
+    return alone * math.sqrt(sizes.agents / sizes.trust.honest(sizes.agents))
 
 
 RECIPE = Recipe(

@@ -6,6 +6,7 @@ from their sum. How a part leaves the site is said here: with noise that makes i
 the sum of all members only (`trust = sum`; docs/privacy.md, section 19).
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,12 +17,12 @@ from ppadmm.accounting.events import Charge
 from ppadmm.accounting.sensitivity import MARGIN
 from ppadmm.algorithms.base import Bits, Reserved, SharedState, Site
 from ppadmm.arrays import Array
-from ppadmm.errors import OutOfBoundsError, ProtocolError
+from ppadmm.errors import InputError, OutOfBoundsError, ProtocolError
 from ppadmm.mechanisms import ChargedNoise, Release
 from ppadmm.mechanisms.limits import within
 from ppadmm.noise import FINENESS, Key, NoiseSource
 from ppadmm.records import HoldsRecords
-from ppadmm.summing.fixed_point import FixedPoint, as_words, fixed_point
+from ppadmm.summing.fixed_point import FixedPoint, Words, as_words, fixed_point
 from ppadmm.summing.masks import KEY, Masks, new_key, public_key
 from ppadmm.summing.trust import Trust
 
@@ -31,8 +32,8 @@ LOUDEST = 1e6
 
 
 @dataclass(frozen=True)
-class SumState:
-    """A site between rounds.
+class SumState(HoldsRecords):
+    """A site between rounds: what is printed of it shows no key.
 
     `own` is what it said last, `members` who takes part, and `exchange` counts all sums that were
     begun, repeats included. With masked sums `private` is the site's key and `masks` what it agreed
@@ -229,28 +230,40 @@ class SumAlgorithm(HoldsRecords):
         values = self.values(state.held, stage)
         values = within(values, np.full(len(values), self.bound(stage) * (1.0 + MARGIN)))
         source, key = charged.source, Key(self.site.agent, state.exchange, stage)
+        if self.trust.by_sum:  # what can be refused is, before anything is paid for
+            self.trust.honest(len(state.members))
+            mask = self._mask(state, stage)
         if self.site.risk.n:
             source = charged.charge([self.price(stage, k)[1] for k in range(self.replicates)])
         if self.trust.by_sum:
-            return self._masked(state, stage, values * self.site.share, source, key)
+            values = values * self.site.share
+            return (self._noisy(state, stage, values, source, key) + mask).view(np.float64)
         if not self.site.risk.n:
             return values
         sigma = self.sigma(stage)
-        return source.gaussian(values, sigma, FINENESS * sigma, key)
+        return source.gaussian(values, sigma, self._grid(stage, sigma), key)
 
-    def _masked(
+    def _grid(self, stage: str, sigma: Array) -> Array:
+        """Return grids (R,): fine against σ, and √size·g within a quarter of the margin of Δ."""
+        finest = 0.25 * MARGIN * self.sensitivity(stage) / math.sqrt(self.size(stage))
+        return np.minimum(FINENESS * sigma, finest)
+
+    def _noisy(
         self, state: SumState, stage: str, values: Array, source: NoiseSource, key: Key
-    ) -> Array:
-        """Return integers with this site's share of the noise, under its mask of this exchange."""
-        if state.masks is None:
-            raise ProtocolError("No keys were agreed on before the first sum.")
+    ) -> Words:
+        """Return integers with this site's share of the noise: (R, size)."""
         adders = self.adders(stage, len(state.members))
         rows = zip(adders, values, strict=True)
         whole = np.stack([adder.encode(row) for adder, row in rows])
         scale = np.array([adder.scale for adder in adders])
-        noisy = as_words(np.rint(source.gaussian(whole, scale, np.ones_like(scale), key)))
-        mask = state.masks.mask(state.members, state.exchange, noisy.size)
-        return (noisy + mask.reshape(noisy.shape)).view(np.float64)
+        return as_words(np.rint(source.gaussian(whole, scale, np.ones_like(scale), key)))
+
+    def _mask(self, state: SumState, stage: str) -> Words:
+        """Return this site's mask of this exchange: (R, size)."""
+        if state.masks is None:
+            raise ProtocolError("No keys were agreed on before the first sum.")
+        shape = (self.replicates, self.size(stage))
+        return state.masks.mask(state.members, state.exchange, math.prod(shape)).reshape(shape)
 
     def _private(self, charged: ChargedNoise) -> bytes:
         """Return this site's key of the run, which outlives a process that keeps books."""
@@ -268,6 +281,16 @@ class SumAlgorithm(HoldsRecords):
 
     def _repeated(self, row: Array) -> Array:
         return np.tile(row, (self.replicates, 1))
+
+
+def require_by_records(site: Site) -> None:
+    """Refuse a site whose share of a sum is not its part of all records: Δ would be another."""
+    own = site.share * site.records
+    if abs(own - site.risk.n) > 0.25 * MARGIN * max(site.risk.n, 1):
+        raise InputError(
+            f"Site {site.agent} counts as {own:.6g} of {site.records:,} records in a sum and has "
+            f"{site.risk.n:,}; weigh sites by their records."
+        )
 
 
 def _said(part: Array) -> SharedState:

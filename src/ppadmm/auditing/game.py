@@ -275,8 +275,12 @@ class _Unlimited(MemoryLedger):
 
 def make_agent(rule: Any, budget: Budget, runs: int, noise: NoiseSource) -> Agent:
     """Return the agent; its first replicate's ledger refuses what the budget does not cover."""
-    rest: list[Ledger] = [_Unlimited()] * (runs - 1)
-    return Agent(rule, 0, rule.site.neighbours, [MemoryLedger(budget), *rest], noise)
+    return Agent(rule, 0, rule.site.neighbours, [MemoryLedger(budget), *unlimited(runs)], noise)
+
+
+def unlimited(runs: int) -> list[Ledger]:
+    """Return the ledgers of all replicates but the first."""
+    return [_Unlimited()] * (runs - 1)
 
 
 def play(agent: Agent, opponent: Opponent) -> Transcript:

@@ -10,6 +10,7 @@ from ppadmm import checks
 from ppadmm.accounting import Budget, Tally
 from ppadmm.accounting.gaussian import gdp_epsilon, gdp_ratio
 from ppadmm.agent import Agent
+from ppadmm.algorithms.newton import MOMENTS, SLOPES
 from ppadmm.algorithms.settings import Speaking
 from ppadmm.arrays import Array
 from ppadmm.auditing import attacks
@@ -38,11 +39,13 @@ from ppadmm.auditing.opponents import (
     TemptOutside,
     WorstSolver,
 )
+from ppadmm.auditing.sum_game import CROSSED, SumGame
 from ppadmm.data import Shard
 from ppadmm.datasets import load
 from ppadmm.runs.run import Prepared, prepare, run
 from ppadmm.runs.scoring import SearchLedger, agent_score, score_charge
 from ppadmm.runs.specification import RunSpec
+from ppadmm.summing.trust import LOCAL_TRUST, Trust
 
 TEST_SHARE = 0.99
 SILENT_ROUNDS = 120
@@ -276,6 +279,24 @@ GAMES: tuple[Game, ...] = (
         scores=attacks.gradients,
         opponent=Echo,
         settings={"eta": 0.05},
+    ),
+    *(
+        SumGame(
+            name=f"newton{name}",
+            about=about,
+            world=CROSSED if stage == MOMENTS else NEAR,
+            stage=stage,
+            rounds=2 if stage == MOMENTS else 4,
+            trust=Trust("sum", 2) if masked else LOCAL_TRUST,
+            honest=2 if masked else 1,
+            colluding=2 if masked else 1,
+        )
+        for name, stage, masked, about in (
+            ("", SLOPES, False, "all slopes of a run; the claim is that of slopes"),
+            (", second moments", MOMENTS, False, "records at a right angle; the claim is theirs"),
+            (", sum", SLOPES, True, "two of four collude: slopes that they opened, less their own"),
+            (", sum of moments", MOMENTS, True, "the same with second moments"),
+        )
     ),
     ScoreGame(),
 )

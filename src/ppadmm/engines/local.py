@@ -34,6 +34,10 @@ class Trace:
         spoke = [np.stack([release.spoke for release in releases]) for releases in rounds]
         return cls(np.stack(values), np.stack(spoke), models)
 
+    def since(self, first: int) -> "Trace":
+        """Return the trace without what was said before a round: keys are no releases."""
+        return Trace(self.releases[first:], self.spoke[first:], self.models)
+
     @property
     def messages(self) -> NDArray[np.int64]:
         """How often each agent spoke: (N, R)."""

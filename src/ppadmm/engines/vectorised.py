@@ -63,9 +63,7 @@ class RowwiseNoise:
         return all(source.secure for source in self.sources)
 
     def gaussian(self, values: Array, scale: Array, grid: Array, key: Key) -> Array:
-        """Add every agent's own noise to its row; secure noise asks for no key."""
-        if all(type(source) is SecureNoise for source in self.sources):
-            return self.sources[0].gaussian(values, scale, grid, key)
+        """Add every agent's own noise to its row."""
         noisy = np.empty_like(values)
         for source, row, own in self._parts(key):
             noisy[row] = source.gaussian(values[row], scale[row], grid[row], own)
@@ -141,13 +139,15 @@ def _begun(agents: Sequence[Agent]) -> tuple[SharedState, Warm]:
 
 
 def _shared_noise(agents: Sequence[Agent]) -> ChargedNoise:
-    """Everyone's own ledgers and noise, a row each; what follows from seeds is drawn at once."""
+    """Everyone's own ledgers and noise, a row each; noise of one kind is drawn at once."""
     ledgers = tuple(ledger for agent in agents for ledger in agent.ledgers)
     numbers = tuple(agent.number for agent in agents)
     sources = tuple(agent.charged.source for agent in agents)
     seeds = tuple(seed for s in sources if type(s) is SeededNoise for seed in s.seeds)
     if len(seeds) == len(sources):
         return ChargedNoise(ledgers, SeededNoise(seeds, numbers))
+    if all(type(s) is SecureNoise for s in sources):
+        return ChargedNoise(ledgers, sources[0])
     return ChargedNoise(ledgers, RowwiseNoise(sources, numbers))
 
 

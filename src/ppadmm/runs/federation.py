@@ -203,6 +203,11 @@ def make_agents(
     every agent reserves and returns the ledgers to use instead.
     """
     build = recipe_named(algorithm).build
+    if any(own.trust.by_sum for own in settings) and len({own.budgets for own in settings}) > 1:
+        raise InputError(
+            "Sites that add up under masks protect one another, so that all need the strictest "
+            "budget of all; got several."
+        )
     rules = [build(site, own) for site, own in zip(sites, settings, strict=True)]
     ledgers: list[Sequence[Ledger]] = [
         [MemoryLedger(budget if capped else None) for budget in own.budgets] for own in settings

@@ -6,11 +6,10 @@ leaves is the nearest to (value on the grid + noise), a function of that sum alo
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 
@@ -42,7 +41,7 @@ class Scaled:
         shift = parts.bit_length() - 1 + exponent
         return cls(multiplier << max(1 - shift, 0), max(shift, 1), exponent)
 
-    @cached_property
+    @property
     def narrow(self) -> bool:
         """Whether `release` of the kernels has room for it in words of 64 bits."""
         small = self.multiplier < 1 << 57 and self.shift <= 61
@@ -51,30 +50,22 @@ class Scaled:
 
 def release(values: Array, scale: float, exponent: int, law: str, store: Store) -> Array:
     """Return values + noise on the grid 2^exponent; values (d,)."""
-    found = release_rows(values[None], [Scaled.of(scale, exponent)], law, store)
-    return np.asarray(found[0])
-
-
-def release_rows(values: Array, grids: Sequence[Scaled], law: str, store: Store) -> Array:
-    """Return values + noise, each row on its own grid; values (R, d)."""
-    found, d = np.empty(values.shape), values.shape[1]
-    run, noise = choice.kernels(0).release, store.take(law, values.size)
-    for k, grid in enumerate(grids):
-        for i in _undecided(run, values[k], noise, k * d, grid, found[k]):
-            found[k, i] = exactly(float(values[k, i]), grid, noise, k * d + i, store.word)
+    grid, noise = Scaled.of(scale, exponent), store.take(law, len(values))
+    found = np.empty(len(values))
+    for i in _released(values, noise, grid, found):
+        found[i] = exactly(float(values[i]), grid, noise, i, store.word)
     noise.wipe()
     return found
 
 
-def _undecided(
-    run: Any, values: Array, noise: Deviates, start: int, grid: Scaled, found: Array
-) -> list[int]:
+def _released(values: Array, noise: Deviates, grid: Scaled, found: Array) -> list[int]:
     """Fill in what is decided in 64 bits and return the places of the rest."""
     if not grid.narrow:
         return list(range(len(values)))
-    mine = slice(start, start + len(values))
-    given = noise.negative[mine], noise.whole[mine], noise.digit[mine]
-    decided = run(values, *given, grid.multiplier, grid.shift, 2.0**grid.exponent, found)
+    run = choice.kernels(0).release
+    unit = 2.0**grid.exponent
+    given = noise.negative, noise.whole, noise.digit
+    decided = run(values, *given, grid.multiplier, grid.shift, unit, found)
     return [] if decided.all() else np.flatnonzero(~decided).tolist()
 
 

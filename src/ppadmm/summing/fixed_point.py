@@ -5,8 +5,8 @@ integer. γ = 2ᵉ is so large that a site's number stays below 2⁵² but for a
 doubles hold it exactly, and the sum over 2¹⁰ sites below 2⁶³: what is opened is the sum itself and
 not its remainder. Were it larger it would wrap round, which is post-processing and costs no ε.
 
-`distance` bounds how far the sum of such noises is from one rounded Gaussian of the same variance
-(docs/privacy.md, section 18).
+`distance` bounds how far a sum of such noises is from what follows from one Gaussian number of the
+same variance (docs/privacy.md, section 19).
 """
 
 import math
@@ -73,16 +73,20 @@ def fixed_point(
             f"Noise of {wanted:.3g} is too fine against values of up to {bound:.3g} to be added "
             "up in 64 bits; choose a smaller ε or fewer records."
         )
+    if math.ldexp(bound, -exponent) + 1.0 + TAILS * scale > EXACT:
+        raise InputError(
+            f"Noise of {wanted:.3g} is too wide to be added up in 64 bits; choose a larger ε."
+        )
     return FixedPoint(exponent, scale, bound)
 
 
 def distance(size: int, scale: float, sites: int) -> float:
-    """Bound the total variation between the noise of a sum and one rounded Gaussian.
+    """Bound the total variation between the noise of a sum and what follows from one Gaussian.
 
-    Each of the sites' rounded Gaussians is within size/(8s²) of a discrete one. The sum of discrete
-    Gaussians is within 10·N·exp(−π²s²) of a discrete one in every coordinate (Kairouz, Liu and
-    Steinke 2021), which is below 10⁻³⁰⁰ for s ≥ 2¹⁶; and that is within size/(8s²) of a rounded
-    one.
+    A sampler of discrete Gaussians (OpenDP's) is within size/(8s²) of rounded ones, at each site.
+    The sum of N rounded ones is within 1.1·size·N·exp(−π²s²) of a function of one Gaussian vector
+    of variance Ns² (docs/privacy.md, section 19). The last size/(8s²) is for that: it is more from
+    s = 1 on for 1024 sites.
     """
     return (sites + 1) * total_variation(size, scale, 1.0)
 

@@ -5,17 +5,18 @@ key of its own is derived from it (HKDF-SHA256, bound to the run, the sum and wh
 ChaCha20 under that key gives the mask. The one with the lower number adds it, the other subtracts
 it, modulo 2⁶⁴. All of the cryptography is that of the package `cryptography`.
 
-A key is used for one sum: never for two, and never for the same sum with other members. The state
-machine that asks for masks sees to it (`ppadmm.summing.agent`).
+A key is used for one sum: never for two, nor for the same sum with other members. Whoever asks
+for a mask says which sum it is for, and never says two things in one (`ppadmm.sum_agent`).
 """
 
 import struct
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from ppadmm.errors import ProtocolError
+from ppadmm.records import HoldsRecords
 from ppadmm.summing.fixed_point import Words
 
 KEY = 32
@@ -39,12 +40,12 @@ def public_key(private: bytes) -> bytes:
 
 
 @dataclass(frozen=True)
-class Masks:
-    """One site's secrets with all others, for one run (`name`)."""
+class Masks(HoldsRecords):
+    """One site's secrets with all others, for one run (`name`): never printed, nor pickled."""
 
     number: int
     name: bytes
-    secrets: Mapping[int, bytes] = field(repr=False)
+    secrets: Mapping[int, bytes]
 
     @classmethod
     def between(
@@ -70,6 +71,11 @@ class Masks:
     def mask(self, members: Iterable[int], sum_: int, size: int) -> Words:
         """Return what this site adds to its numbers in one sum of `members`."""
         taking_part = sorted(members)
+        if not {self.number} <= set(taking_part) <= {self.number, *self.secrets}:
+            raise ProtocolError(
+                f"Site {self.number} has no mask for a sum of {taking_part}: it shares secrets "
+                f"with {sorted(self.secrets)}."
+            )
         total = np.zeros(size, np.uint64)
         for j in taking_part:
             if j == self.number:

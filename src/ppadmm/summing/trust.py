@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from ppadmm import checks
 from ppadmm.errors import InputError
+from ppadmm.summing.fixed_point import MOST_SITES
 
 LOCAL, SUM = "local", "sum"
 KINDS = (LOCAL, SUM)
@@ -42,10 +43,20 @@ class Trust:
         """Return how many of so many sites keep their noise to themselves."""
         if not self.by_sum:
             return 1
+        if members > MOST_SITES:
+            raise InputError(
+                f"A sum of {members} sites might not fit into 64 bits; choose {MOST_SITES} sites "
+                "or fewer, or trust local."
+            )
         if members - self.colluding < 1:
             raise InputError(
                 f"Of {members} sites {self.colluding} may collude, so that nobody's noise is "
                 f"left; choose colluding below {members}, or trust local."
+            )
+        if members < 2:
+            raise InputError(
+                "A sum of one site is what that site says; sums need two sites or more, or choose "
+                "trust local."
             )
         return members - self.colluding
 
