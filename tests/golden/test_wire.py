@@ -3,11 +3,13 @@
 Signatures are Ed25519, so the same bytes under the same key are signed in the same way.
 """
 
+import numpy as np
 import pytest
 
 from ppadmm.peers.agreement import Agreement
 from ppadmm.peers.control import ControlMessage
 from ppadmm.peers.messages import FINAL, VALUE, Codec
+from ppadmm.peers.parts import PART, PROPOSAL, PartCodec
 from tests.golden.fixed import MORE_TERMS, RUN, TERMS, key, message
 
 HEADS = {
@@ -34,21 +36,51 @@ def test_a_message(kind):
     assert codec.decode(data, kind).round == 6
 
 
+WORDS = {
+    PART: (
+        "505041440204000102030405060708090a0b0c0d0e0f010000000300000002000000ad5dc1478de06a4c",
+        "000000000000f03f000000000000e0bf",
+        "f6bab4943c29eab0688cd69e6fd7f827f1e76ff6588c8c5a361484ee44ff7eb4"
+        "9aae98e0f41be3f6900127635fc4a45ae0c22a6f86c97357f680238a6afe6f07",
+    ),
+    PROPOSAL: (
+        "505041440205000102030405060708090a0b0c0d0e0f010000000300000002000000ad5dc1478de06a4c",
+        "0000000001000000",
+        "f641d49ee28cd1e322419b6a8e4bbe80e7a5b355149e63094cdd606b585b20ce"
+        "67f683daa21386d389c99d4323671a686712c126d69e4b7268e9160e29847300",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", WORDS)
+def test_a_word_of_a_run_by_sums(kind):
+    codec, place = PartCodec(RUN, {1: key(1).public_key()}), (1, 3, (0, 1, 2))
+    if kind == PART:
+        data = codec.part(place, np.array([[1.0, -0.5]]), key(1))
+    else:
+        data = codec.proposal(place, (0, 1), key(1))
+    assert data == bytes.fromhex("".join(WORDS[kind]))
+    word = codec.decode(data)
+    codec.require_signed(word)
+    assert (word.agent, word.exchange, word.length) == (1, 3, 2)
+
+
 def test_a_note_between_peers():
     note = ControlMessage(
         agent=1, version="0.0", time=1.5, digest="ab" * 32, phase="rounds", round=3,
         signatures={0: "aa", 2: "bb"}, finals=(0,), reason="weg für heute",
     )  # fmt: skip
     text = (
-        '{"agreement":null,"digest":"' + "ab" * 32 + '","finals":[0],"phase":"rounds",'
+        '{"agreement":null,"digest":"' + "ab" * 32 + '","exchange":0,"finals":[0],"parts":[],'
+        '"phase":"rounds","proposals":[],'
         '"reason":"weg f\\u00fcr heute","round":3,"settled":false,'
         '"signatures":{"0":"aa","2":"bb"},"time":1.5,"version":"0.0"}'
     )
     signature = (
-        "96b892563c3eefb4edddb40305baf466c03f4ecac8c124fe9e804fd0c630975b"
-        "e96a161ffd85084a9dd02832bdbbfc82f28a965aeea40e05629e0a338f160c07"
+        "4ba4ad6e2db7eb80007390d50f699fb1174195de242fe7459ec84d67322aa4ce"
+        "20d0ca89f99685470317d8a50d1e3613c2963126993b476ed578859be21a2c0d"
     )
-    head = bytes.fromhex("50504144020301000000f0000000")
+    head = bytes.fromhex("5050414402030100000017010000")
     assert note.encode(key(1)) == head + text.encode() + bytes.fromhex(signature)
 
 
