@@ -14,7 +14,9 @@ from ppadmm import (
     RunSpec,
 )
 from ppadmm.accounting import Budget
+from ppadmm.agent import Message
 from ppadmm.algorithms import ALGORITHMS
+from ppadmm.algorithms.counting import build_counting
 from ppadmm.data import Partition, Shard, open_stream
 from ppadmm.data.fingerprint import Cells, fingerprint
 from ppadmm.data.multiset import Multiset
@@ -45,6 +47,7 @@ from ppadmm.problem.packed import Column, Joint
 from ppadmm.runs.agent_factory import agent_factories
 from ppadmm.runs.evaluation import AllScores, Binned
 from ppadmm.runs.federation import make_agents
+from ppadmm.runs.joint_evaluation import HeldOutRecords, count_cells
 from ppadmm.runs.ledger_session import LedgerOptions, open_session
 from ppadmm.runs.run import execute, prepare, prepare_opened, train
 from ppadmm.solvers import SOLVERS, FixedMetric, cold_start
@@ -52,6 +55,7 @@ from ppadmm.solvers.base import Point, Step
 from ppadmm.solvers.each import Everyone
 from ppadmm.solvers.single import At, Task
 from ppadmm.studies.tune import _Plan, tune
+from ppadmm.summing.trust import Trust
 from tests.peers.hub import Hub
 from tests.planted import SCHEMA, planted, planted_table
 
@@ -107,7 +111,7 @@ def networks(data, secrets):
         agents = started(prepared)
         yield from (prepared, prepared.federation, agents)
         yield from (agent.snapshot() for agent in agents)
-        if prepared.spec.guaranteed and name != "gradient":
+        if prepared.spec.guaranteed and prepared.spec.recipe.solves:
             state = agents[0].snapshot().state
             secrets.numbers += [state.warm.point.ravel(), state.warm.risk_gradient.ravel()]
     yield _Plan(prepare(SPEC, data), ((0.1, 0.0), (1.0, 0.0)), "split", 4.0, 1.0)
@@ -122,6 +126,26 @@ def started(prepared):
     for agent in agents:
         agent.next()
     return agents
+
+
+def adding_up(data, secrets):
+    """Sites that have agreed on masks, and one that counts what it held out."""
+    prepared = prepare(spec_of("newton", trust="sum"), data)
+    agents = started(prepared)
+    said = [agent.heard for agent in agents]
+    for agent in agents:
+        for j in agent.neighbours:
+            agent.receive(Message(j, 0, said[j]))
+        agent.next()
+        state = agent.snapshot().state
+        keys = (state.private, *state.masks.secrets.values())
+        secrets.numbers += [np.frombuffer(key) for key in keys]
+        yield from (state, state.masks)
+    yield agents
+    held_out = HeldOutRecords(data.X, data.y)
+    counts = count_cells(held_out, np.zeros(data.X.shape[1])).ravel()
+    site, budget = agents[0].algorithm.site, Budget(1.0, 1e-6)
+    yield from (held_out, build_counting(site, counts, budget, Trust(), "replace-one"))
 
 
 def acting(data, folder):

@@ -16,11 +16,13 @@ import pytest
 
 import ppadmm
 from ppadmm import records
+from ppadmm.algorithms.sums import SumAlgorithm
 from ppadmm.estimator import reuse_guard, training
 from ppadmm.problem import kernels
 from ppadmm.records import HoldsRecords
 from tests.contracts.holders import (
     acting,
+    adding_up,
     explained,
     fits,
     networks,
@@ -55,8 +57,10 @@ PLAIN = {
         problem.losses.HuberHinge problem.losses.OneMargin problem.multiclass.OneVsRest
         algorithms.statistics.LossDecrease algorithms.statistics.Movement
         solvers.newton.Newton solvers.quasi_newton.LBFGS doctor.Findings doctor.Look
-        studies.plots.Style estimator.encoders.Frame estimator.training.FitTerms""",
-    "looked at as each of its kinds": "estimator.base.PrivateModel",
+        studies.plots.Style estimator.encoders.Frame estimator.training.FitTerms
+        algorithms.newton.Metric""",
+    "looked at as each of its kinds": """
+        estimator.base.PrivateModel algorithms.sums.SumAlgorithm""",
     "noise sources, books of what was charged and released": """
         engines.ray.actors.Journal engines.vectorised.RowwiseNoise runs.scoring.ReplayedLedger
         runs.scoring.SearchLedger runs.scoring.SelectionRecord peers.site.Replayed""",
@@ -71,7 +75,7 @@ PLAIN = {
         runs.report.svg.Axis runs.report.svg.Mark runs.report.svg.Series
         runs.bands.NoisyWalk runs.curves.DrawsCurves runs.curves.FittedCurve
         runs.curves.FittedCurves runs.report.curve_plots.CurvePlot
-        runs.report.curve_plots.PlotPoint""",
+        runs.report.curve_plots.PlotPoint runs.joint_evaluation.JointCounts""",
     "made-up records, which anybody can make again": """
         planning.synthetic_records.SyntheticRecords auditing.attacks.ScoredRun
         auditing.audit.AgentGame auditing.audit.Game auditing.audit.GameScores
@@ -82,7 +86,7 @@ PLAIN = {
         auditing.opponents.Press auditing.opponents.Push auditing.opponents.Steer
         auditing.opponents.Tempt auditing.opponents.TemptOutside auditing.opponents.WorstSolver
         auditing.audit.GameScores auditing.statistics.Claim auditing.statistics.Finding
-        auditing.suite.AuditOptions""",
+        auditing.suite.AuditOptions auditing.sum_game.Coalition auditing.sum_game.SumGame""",
     "plans: public sizes and made-up populations": """
         planning.dealing.ByLabel planning.dealing.BySite planning.dealing.Evenly
         planning.error_ranges.Change planning.error_ranges.Forecast planning.forecast.Judged
@@ -132,7 +136,8 @@ def world(tmp_path_factory):
         done, kept = peers(folder)
         results += done
         kept += [
-            data, *networks(data, secrets), *streams(folder, secrets), *other_rows(data, secrets),
+            data, *networks(data, secrets), *adding_up(data, secrets), *streams(folder, secrets),
+            *other_rows(data, secrets),
             *steps(secrets), *remembered(data, folder), *acting(data, folder), *explained(secrets),
         ]  # fmt: skip
         found = defaultdict(list)
@@ -237,4 +242,4 @@ def test_every_public_class_is_looked_at(world):
 
 def test_every_holder_is_looked_at(world):
     holders = {kind for kind in classes().values() if holds(kind)}
-    assert holders - set(world.things) == {HoldsRecords}
+    assert holders - set(world.things) == {HoldsRecords, SumAlgorithm}
