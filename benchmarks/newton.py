@@ -172,9 +172,9 @@ def descend(risk, sigma, steps, etas, shares, seeds, way=RULE, single=True):
 
 def metric(released, d, loss, eta, way):
     if way.floor:
-        return newton.Metric.of(released, d, loss.smoothness, eta, 0.0)
+        return newton.StepMetric.of(released, d, loss.smoothness, eta, 0.0)
     values, basis = np.linalg.eigh(newton.unfolded(released, d))
-    return newton.Metric(basis, 1.0 / (loss.smoothness * np.maximum(values, 0.0) + eta))
+    return newton.StepMetric(basis, 1.0 / (loss.smoothness * np.maximum(values, 0.0) + eta))
 
 
 def require_same_theta():
@@ -250,13 +250,10 @@ def simulate(quick):
         for noise in NOISES:
             sigma, x, eta = chosen(loss, case[2], d, *noise)
             found = run_setting(risk, test, case[3], sigma, eta, seeds)
-            rows.append(
-                {"case": case, "d": d, "noise": noise, "x": x, "errors": list(found.items())}
-            )
-        mine = ("rule", "t²", newton.ROUNDS, 1.0, 1)
-        print(
-            "#", *case, f"last: rule {found[mine]:.4f}, best {min(found.values()):.4f}", flush=True
-        )
+            best, kept = min(found.values()), [[k, round(found[k], 6)] for k in shown()]
+            setting = {"case": case, "d": d, "noise": noise, "x": x}
+            rows.append({**setting, "best": best, "errors": kept})
+        print("#", *case, f"last: rule {found[MINE]:.4f}, best {best:.4f}", flush=True)
     return rows
 
 
@@ -269,35 +266,44 @@ def band(x):
     return k if k < len(BANDS) - 1 else None
 
 
+T = newton.ROUNDS
+MINE = ("rule", "t²", T, 1.0, 1)
+TABLES = {
+    "choice": {"the rule": MINE, "guessed before": ("before", "last half", 13, 1, 1)},
+    "multiple of η": {f"{m:g}": (*MINE[:3], m, 1) for m in MULTIPLES},
+    "multiple of the share": {f"{s:g}": (*MINE[:4], s) for s in SHARES},
+    "rounds": {str(r): ("rule", "t²", r, 1.0, 1) for r in ROUNDS},
+    "average over steps": {name: ("rule", name, T, 1.0, 1) for name in AVERAGES},
+    "steps": {"the rule": MINE}
+    | {f"{w}, {m:g}·η": (w, "t²", T, m, 1) for w in WAYS for m in (0.5, 1.0, 2.0)},
+}
+
+
+def shown():
+    """Return the settings that a table shows."""
+    return dict.fromkeys(key for names in TABLES.values() for key in names.values())
+
+
 def print_table(title, rows, names):
     """Print mean and worst regret of each of `names` {text: key}, by bands of x."""
     groups = [[] for _ in BANDS[1:]]
     for row in rows:
         if (k := band(row["x"])) is not None:
-            groups[k].append({tuple(key): error for key, error in row["errors"]})
+            groups[k].append({tuple(key): error - row["best"] for key, error in row["errors"]})
     heads = [f"{a:g} ≤ x < {b:g}" for a, b in pairwise(BANDS)]
     print(f"\n| {title} | all | " + " | ".join(heads) + " |\n" + "|---" * (2 + len(heads)) + "|")
     for text, key in names.items():
-        each = [[own[key] - min(own.values()) for own in group] for group in groups]
+        each = [[own[key] for own in group] for group in groups]
         cells = [[r for own in each for r in own], *each]
         texts = [f"{np.mean(c):.4f} / {np.max(c):.4f}" if c else "–" for c in cells]
         print(f"| {text} | " + " | ".join(texts) + " |")
 
 
 def print_tables(rows):
-    T = newton.ROUNDS
-    mine = ("rule", "t²", T, 1.0, 1)
     beyond = sum(band(row["x"]) is None for row in rows)
     print(f"{len(rows)} settings, {beyond} of them with x ≥ {BANDS[-1]:g} left out")
-    before = ("before", "last half", 13, 1, 1)
-    print_table("choice", rows, {"the rule": mine, "guessed before": before})
-    print_table("multiple of η", rows, {f"{m:g}": (*mine[:3], m, 1) for m in MULTIPLES})
-    print_table("multiple of the share", rows, {f"{s:g}": (*mine[:4], s) for s in SHARES})
-    print_table("rounds", rows, {str(r): ("rule", "t²", r, 1.0, 1) for r in ROUNDS})
-    averages = {name: ("rule", name, T, 1.0, 1) for name in AVERAGES}
-    print_table("average over steps", rows, averages)
-    ways = {f"{w}, {m:g}·η": (w, "t²", T, m, 1) for w in WAYS for m in (0.5, 1.0, 2.0)}
-    print_table("steps", rows, {"the rule": mine, **ways})
+    for title, names in TABLES.items():
+        print_table(title, rows, names)
 
 
 def print_wide():
@@ -323,7 +329,7 @@ STEPS = (1.0, 3.0, 10.0, 30.0, 60.0, 100.0, 200.0)
 
 def plain_descent(risk, sigma, length):
     """Return the t²-mean of gradient descent with the whole budget."""
-    theta, path, T = np.zeros((1, risk.d)), [], newton.ROUNDS
+    theta, path = np.zeros((1, risk.d)), []
     scale, noise = np.array([sigma * math.sqrt(T)]), SeededNoise((0,))
     for t in range(T):
         slope = noise.gaussian(risk.gradient(theta), scale, scale, Key(0, t, "plain"))

@@ -52,6 +52,16 @@ SPECS = {
         "epsilons": (8.0, 1.0, 4.0, 2.0),
         "weights": "noise",
     },
+    "newton": {**SMALL, "algorithm": "newton"},
+    "sums": {**SMALL, "algorithm": "newton", "trust": "sum", "colluding": 2},
+    "seeded-sums": {**SMALL, "algorithm": "newton", "trust": "sum", "seed": 3},
+    "unequal-sums": {
+        **SMALL,
+        "algorithm": "newton",
+        "trust": "sum",
+        "records": (1000, 3000, 9000, 0),
+        "epsilons": (4.0, 1.0, 2.0, 3.0),
+    },
     "thirty": {**SMALL, "agents": 30, "graph": "small-world"},
 }
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ppadmm.algorithms import Algorithm, SharedState
-from ppadmm.arrays import Array
+from ppadmm.arrays import Array, norms
 from ppadmm.errors import OutOfBoundsError, ProtocolError
 from ppadmm.ledger.protocol import Ledger, Lost, Past, Sent
 from ppadmm.mechanisms import ChargedNoise, Release
@@ -83,6 +83,7 @@ class Agent(HoldsRecords):
         self.neighbours = tuple(neighbours)
         self.round = 0
         self.charged = ChargedNoise(tuple(ledgers), noise)
+        self._most = algorithm.radius * ROOM
         self._state = algorithm.init()
         self._spoken = False
         self._inbox: dict[int, dict[int, SharedState]] = {}
@@ -183,14 +184,13 @@ class Agent(HoldsRecords):
         Honest agents keep to it (`Mechanism.radius`). What the proof says of a solve rests on it
         (docs/privacy.md, section 5), so this comes before any record is touched.
         """
-        most, heard = self.algorithm.radius * ROOM, message.heard
-        with np.errstate(over="ignore"):  # beyond 10¹⁵⁴ the norm is infinite: refused, too
-            sizes = [np.sqrt(np.vecdot(values, values)) for values in (heard.value, heard.total)]
-        for norms, times in zip(sizes, (1, message.round + 1), strict=True):
-            if not (norms <= times * most).all():
+        heard, times = message.heard, message.round + 1
+        for values, most in ((heard.value, self._most), (heard.total, times * self._most)):
+            sizes = norms(values)  # beyond 10¹⁵⁴ a norm is infinite: refused, too
+            if not (sizes <= most).all():
                 raise OutOfBoundsError(
-                    f"Agent {message.agent} sent values of norm {norms.max():.3g} in round "
-                    f"{message.round}; the terms of this run allow {(times * most).min():.3g}."
+                    f"Agent {message.agent} sent values of norm {sizes.max():.3g} in round "
+                    f"{message.round}; the terms of this run allow {most.min():.3g}."
                 )
 
     def snapshot(self) -> Snapshot:

@@ -124,13 +124,16 @@ class SecureNoise:
     """Exactly sampled noise on a grid; `PPADMM_NOISE` says by whom.
 
     The value itself is rounded to the grid 2ᵏ ≤ `grid`, and the sum is formed in exact arithmetic.
+    `expected` is how many numbers a run may need: if they are many, what draws them is loaded now
+    and not in the middle of a round.
     """
 
+    expected: int = 0
     secure: bool = field(default=True, init=False)
 
     def __post_init__(self) -> None:
         if choice.sampler() == "exact":
-            store()  # refuses a broken generator now, before anything is paid for
+            store().expect(self.expected)  # refuses a broken generator before anything is paid for
 
     def gaussian(self, values: Array, scale: Array, grid: Array, key: Key) -> Array:
         """Add Gaussian noise to each row; `key` is not used."""

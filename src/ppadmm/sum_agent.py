@@ -62,6 +62,12 @@ class SumAgent(Agent):
         """Who takes part in it."""
         return tuple(self._state.members)
 
+    def members_in(self, exchange: int) -> tuple[int, ...]:
+        """Return who took part in an exchange up to this one."""
+        before = [e for e in self.proposals if e < exchange and e < self.exchange]
+        everyone = tuple(sorted({self.number, *self.neighbours}))
+        return self.proposals[max(before)] if before else everyone
+
     @property
     def spoken(self) -> bool:
         """Whether this agent's part of the exchange is made."""

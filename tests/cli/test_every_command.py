@@ -103,7 +103,7 @@ def test_json_is_one_object_and_nothing_else(command, tmp_path):
 def test_names_in_the_help_are_those_that_there_are():
     def text(*words):
         help_ = COMMANDS["ppadmm", *words].get_help(COMMANDS["ppadmm", *words].make_context("", []))
-        return " ".join(help_.replace("-\n", "-").split())
+        return " ".join(re.sub(r"-\n\s*", "-", help_).split())
 
     every = ", ".join(ALGORITHMS)
     assert every in text("train")

@@ -14,9 +14,7 @@ from ppadmm import (
     RunSpec,
 )
 from ppadmm.accounting import Budget
-from ppadmm.agent import Message
 from ppadmm.algorithms import ALGORITHMS
-from ppadmm.algorithms.counting import build_counting
 from ppadmm.data import Partition, Shard, open_stream
 from ppadmm.data.fingerprint import Cells, fingerprint
 from ppadmm.data.multiset import Multiset
@@ -35,6 +33,7 @@ from ppadmm.peers.loading import LoadedSite
 from ppadmm.peers.outcome import RetrySchedule
 from ppadmm.peers.site import Participant, SiteRecords
 from ppadmm.peers.taking_part import SiteSettings, take_part
+from ppadmm.planning.forecast import NoMasks, _coarse
 from ppadmm.problem import (
     Logistic,
     Multinomial,
@@ -47,7 +46,7 @@ from ppadmm.problem.packed import Column, Joint
 from ppadmm.runs.agent_factory import agent_factories
 from ppadmm.runs.evaluation import AllScores, Binned
 from ppadmm.runs.federation import make_agents
-from ppadmm.runs.joint_evaluation import HeldOutRecords, count_cells
+from ppadmm.runs.joint_evaluation import HeldOutRecords, _rules
 from ppadmm.runs.ledger_session import LedgerOptions, open_session
 from ppadmm.runs.run import execute, prepare, prepare_opened, train
 from ppadmm.solvers import SOLVERS, FixedMetric, cold_start
@@ -55,7 +54,8 @@ from ppadmm.solvers.base import Point, Step
 from ppadmm.solvers.each import Everyone
 from ppadmm.solvers.single import At, Task
 from ppadmm.studies.tune import _Plan, tune
-from ppadmm.summing.trust import Trust
+from ppadmm.summing.masks import Masks, new_key, public_key
+from ppadmm.summing.trust import LOCAL_TRUST
 from tests.peers.hub import Hub
 from tests.planted import SCHEMA, planted, planted_table
 
@@ -111,10 +111,22 @@ def networks(data, secrets):
         agents = started(prepared)
         yield from (prepared, prepared.federation, agents)
         yield from (agent.snapshot() for agent in agents)
-        if prepared.spec.guaranteed and prepared.spec.recipe.solves:
+        if prepared.spec.guaranteed and name not in ("gradient", "newton"):
             state = agents[0].snapshot().state
             secrets.numbers += [state.warm.point.ravel(), state.warm.risk_gradient.ravel()]
+    yield from summing(data, secrets)
     yield _Plan(prepare(SPEC, data), ((0.1, 0.0), (1.0, 0.0)), "split", 4.0, 1.0)
+
+
+def summing(data, secrets):
+    """Sums: agents under masks, the same as a plan simulates it, and counts of held-out records."""
+    prepared = prepare(spec_of("newton", trust="sum"), data)
+    agents = started(prepared)
+    yield from (agents, [agent.snapshot() for agent in agents], _coarse(agents[0].algorithm))
+    other = {1: public_key(new_key())}
+    yield from (Masks.between(0, new_key(), other, b"run"), NoMasks(0, b"", {}))
+    tests = [HeldOutRecords(data.X.toarray(), data.y), HeldOutRecords(data.X.toarray(), data.y)]
+    yield from (tests, _rules(tests, np.ones(data.d), Budget(1.0, 1e-3), LOCAL_TRUST, "zero-out"))
 
 
 def started(prepared):
@@ -126,26 +138,6 @@ def started(prepared):
     for agent in agents:
         agent.next()
     return agents
-
-
-def adding_up(data, secrets):
-    """Sites that have agreed on masks, and one that counts what it held out."""
-    prepared = prepare(spec_of("newton", trust="sum"), data)
-    agents = started(prepared)
-    said = [agent.heard for agent in agents]
-    for agent in agents:
-        for j in agent.neighbours:
-            agent.receive(Message(j, 0, said[j]))
-        agent.next()
-        state = agent.snapshot().state
-        keys = (state.private, *state.masks.secrets.values())
-        secrets.numbers += [np.frombuffer(key) for key in keys]
-        yield from (state, state.masks)
-    yield agents
-    held_out = HeldOutRecords(data.X, data.y)
-    counts = count_cells(held_out, np.zeros(data.X.shape[1])).ravel()
-    site, budget = agents[0].algorithm.site, Budget(1.0, 1e-6)
-    yield from (held_out, build_counting(site, counts, budget, Trust(), "replace-one"))
 
 
 def acting(data, folder):
@@ -245,7 +237,7 @@ def remembered(data, folder):
     yield from (known, rows, places, Sketch.of(places), Cells.of(data.table.column("age")))
 
 
-def settings_of_peers(folder):
+def settings_of_peers(folder, **method):
     """Three sites that have an agreement."""
     keys = [Ed25519PrivateKey.from_private_bytes(bytes([i + 1]) * 32) for i in range(3)]
     public = [key.public_key().public_bytes_raw().hex() for key in keys]
@@ -253,7 +245,7 @@ def settings_of_peers(folder):
         parties=tuple(Member(f"site {i}", public[i], 90, 20.0) for i in range(3)),
         edges=make_graph("complete", 3, 0).edges,
         schema=SCHEMA.digest(), parameters=SCHEMA.dimension, rounds=3, eta=1.0, delta=1e-3,
-        beta=1e-7, weights="records", nonce="planted", patience=30.0,
+        beta=1e-7, weights="records", nonce="planted", patience=30.0, **method,
     )  # fmt: skip
     for i, key in enumerate(keys):
         party = Participant(terms, i, SiteRecords(SCHEMA, planted(seed=i)))
@@ -264,9 +256,9 @@ def settings_of_peers(folder):
         yield SiteSettings(party, key, terms.sign(key), place / "state", place / "ledger")
 
 
-def peers(folder):
+def peers(folder, **method):
     """Return results of sites that have run together, and the peers with their settings."""
-    found, shown, settings = [], [], list(settings_of_peers(folder))
+    found, shown, settings = [], [], list(settings_of_peers(folder, **method))
     hub = Hub(settings[0].party.agreement.edges, cap=1 << 20)
     pace = RetrySchedule(first=0.02, longest=0.2, grace=1.0, wait=30)
 

@@ -22,7 +22,6 @@ from ppadmm.problem import kernels
 from ppadmm.records import HoldsRecords
 from tests.contracts.holders import (
     acting,
-    adding_up,
     explained,
     fits,
     networks,
@@ -57,14 +56,13 @@ PLAIN = {
         problem.losses.HuberHinge problem.losses.OneMargin problem.multiclass.OneVsRest
         algorithms.statistics.LossDecrease algorithms.statistics.Movement
         solvers.newton.Newton solvers.quasi_newton.LBFGS doctor.Findings doctor.Look
-        studies.plots.Style estimator.encoders.Frame estimator.training.FitTerms
-        algorithms.newton.Metric""",
-    "looked at as each of its kinds": """
-        estimator.base.PrivateModel algorithms.sums.SumAlgorithm""",
+        studies.plots.Style estimator.encoders.Frame estimator.training.FitTerms""",
+    "looked at as each of its kinds": "estimator.base.PrivateModel algorithms.sums.SumAlgorithm",
     "noise sources, books of what was charged and released": """
         engines.ray.actors.Journal engines.vectorised.RowwiseNoise runs.scoring.ReplayedLedger
         runs.scoring.SearchLedger runs.scoring.SelectionRecord peers.site.Replayed""",
     "figures of finished runs": """
+        runs.joint_evaluation.JointCounts
         studies.cell.CellResult studies.compare.ComparisonRow studies.figures.Block
         studies.figures.Figure studies.figures.Panel studies.figures.CurvePoint
         studies.figures.FigureSetting studies.figures.FigureSource studies.sweep.CellStore
@@ -75,8 +73,9 @@ PLAIN = {
         runs.report.svg.Axis runs.report.svg.Mark runs.report.svg.Series
         runs.bands.NoisyWalk runs.curves.DrawsCurves runs.curves.FittedCurve
         runs.curves.FittedCurves runs.report.curve_plots.CurvePlot
-        runs.report.curve_plots.PlotPoint runs.joint_evaluation.JointCounts""",
+        runs.report.curve_plots.PlotPoint""",
     "made-up records, which anybody can make again": """
+        auditing.sum_game.Coalition auditing.sum_game.SumGame
         planning.synthetic_records.SyntheticRecords auditing.attacks.ScoredRun
         auditing.audit.AgentGame auditing.audit.Game auditing.audit.GameScores
         auditing.game.ClassRecords auditing.opponents.PressFarOff
@@ -86,7 +85,7 @@ PLAIN = {
         auditing.opponents.Press auditing.opponents.Push auditing.opponents.Steer
         auditing.opponents.Tempt auditing.opponents.TemptOutside auditing.opponents.WorstSolver
         auditing.audit.GameScores auditing.statistics.Claim auditing.statistics.Finding
-        auditing.suite.AuditOptions auditing.sum_game.Coalition auditing.sum_game.SumGame""",
+        auditing.suite.AuditOptions""",
     "plans: public sizes and made-up populations": """
         planning.dealing.ByLabel planning.dealing.BySite planning.dealing.Evenly
         planning.error_ranges.Change planning.error_ranges.Forecast planning.forecast.Judged
@@ -100,6 +99,7 @@ PLAIN = {
         planning.sample_bound.BoundSetting planning.sample_sizes.RecordsNeeded
         planning.sample_sizes.ErrorBound""",
     "keys, links and pages: they get messages, which hold what was released": """
+        peers.parts.SignedWord
         peers.agreement_file.Card peers.check.ProbeAnswer
         peers.check.Check peers.check.CheckResult peers.settings.Link peers.settings.PeerFile
         peers.state.PeerState peers.status.JsonLines peers.pki.authority.Authority
@@ -134,10 +134,11 @@ def world(tmp_path_factory):
         data, secrets = planted(), Secrets.of(planted())
         results = [*runs(data), *searches(data), *fits(data)]
         done, kept = peers(folder)
-        results += done
+        summed, summing = peers(folder / "sums", algorithm="newton", trust="sum")
+        results += [*done, *summed]
+        kept += summing
         kept += [
-            data, *networks(data, secrets), *adding_up(data, secrets), *streams(folder, secrets),
-            *other_rows(data, secrets),
+            data, *networks(data, secrets), *streams(folder, secrets), *other_rows(data, secrets),
             *steps(secrets), *remembered(data, folder), *acting(data, folder), *explained(secrets),
         ]  # fmt: skip
         found = defaultdict(list)

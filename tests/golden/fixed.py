@@ -42,7 +42,10 @@ TERMS = {
     "regularisation": 0.05,
     "weights": "equal",
     "knots": 0,
-    "format": 3,
+    "trust": "local",
+    "colluding": 1,
+    "repeats": 0,
+    "format": 4,
 }
 """An agreement that leaves the rest to defaults."""
 MORE_TERMS = {

@@ -38,6 +38,16 @@ SPECS = {
     "without noise": {"algorithm": "non-private"},
     "pooled": {"algorithm": "centralised"},
     "gamma": {"algorithm": "dvp", "adjacency": "zero-out"},
+    "newton": {"algorithm": "newton"},
+    "sums": {"algorithm": "newton", "trust": "sum", "colluding": 1, "weights": "records"},
+    "seeded sums": {
+        "algorithm": "newton",
+        "trust": "sum",
+        "weights": "records",
+        "seed": 1,
+        "epsilons": (0.5, 1.0, 2.0),
+        "adjacency": "zero-out",
+    },
 }
 MOVING = ("version", "started", "curves")
 """Entries of a statement that are others in every version or run, or are many numbers."""

@@ -25,13 +25,13 @@ def test_a_schema(schema):
 @pytest.mark.parametrize(
     ("settings", "digest"),
     [
-        ({}, "0a0d5cc278df17fefe2d036d60b0b816638365bc594a4a443b99fb541bf11b2a"),
+        ({}, "27a733a32c6aa0ef4bba55a8ae0f54803426887d9079008e4c185e6885c6bc1a"),
         (
             {
                 **{"algorithm": "ipp", "epsilon": 0.5, "delta": 1e-6, "rounds": 4, "seed": 1},
                 **{"agents": 3, "graph": "ring", "regularisation": 0.1},
             },
-            "00c0374c64cfb6f47fd21b87ac970e1c35ce116a389c215f5bcaed9f3bad0616",
+            "b3a6f59bc97bfa281431fefad988320cfd1c693c99bc0d93925563c13bb2eb15",
         ),
     ],
     ids=["defaults", "some"],

@@ -57,15 +57,15 @@ def test_a_note_between_peers():
     [
         (
             TERMS,
-            "07eccd0eaa426beb9d2f42ff51701431bdd2e1f5a63d349bf7c7acd21f4eb7ab",
-            "f460c3b95208df023b6fe8479cfeade6a62b6f5ec73928be95e7cfd36c2fa34e"
-            "686dc1e13aed3300a8745f003f57f3b069555494bb2442c9e4e912e40bc90f09",
+            "1c6caaadc728556fb291925dac1d41f66056271620c08833007ac8e36a135576",
+            "fd3bd8f1678ff9e76647b2aa6ddff682d75e53a128ce920f89c62e3eda94046e"
+            "0ae6b990271e1c04d315e2280c46c4f8270d68a383625b18da8d0e5718192d0d",
         ),
         (
             MORE_TERMS,
-            "e4ee3ee9bff1ccbbcd75a62bf4d4e46b5feb30530d22dd18958fe9db6ffe25a6",
-            "8eee55d901f40ca139ce8b9fe92f516082bf1261cb2c5c57df96c97a1ccfe0ed"
-            "6aeb36c66bb4f34d0cf398cc4c73d0269db2b22ef77e915c0337dc0c0ffb5700",
+            "f9ab418e2090834d2a72be6f4c8116b827e30eec3daad38928e341c938836ed1",
+            "f2422ba7b3b384678278bc14e226cde0e532bcb1473265bf44b7a3411f40755f"
+            "353d9eb5afe42ad3464032e1d917f4458b1e27b2df43c96b40eef8aa49a2f607",
         ),
     ],
     ids=["defaults", "all"],

@@ -40,7 +40,7 @@ def test_the_digest_of_a_schema():
 
 
 def test_the_digest_of_an_agreement():
-    assert AGREED.digest == ("4208d72b4526b74fa257a3229828264305f8bd2ff1612b514c0f91103d0c0254")
+    assert AGREED.digest == ("c9a713305d737c6ca4755a4c6312124d11ad9b6da2996ca391dc137e16e64c81")
     assert AGREED.canonical().startswith(
         b'{"adjacency":"replace-one","algorithm":"pp","beta":1e-08,'
     )
@@ -51,7 +51,7 @@ def test_the_bytes_of_a_control_message():
     note = ControlMessage(1, "0.1.0", 1.5, AGREED.digest, "rounds", 3, {0: "ab" * 64}, (0,),
                           reason="Größe", agreement={"nonce": "ä"})  # fmt: skip
     assert canonical.digest(note.encode(KEYS[1])) == (
-        "e13650373fd09d45559f1add2f452e8a1c95cdfb2db5ae842b8598bdefe4fec0"
+        "8b37c2c3bc1b72963d13a3761617206ac0712a08c79bfe12fd310aa80c834ff6"
     )
 
 
@@ -65,11 +65,11 @@ def test_the_bytes_of_a_revocation_list():
 def test_the_digest_of_settings_and_of_a_search():
     spec = RunSpec(data="x.csv", epsilon=0.5, rounds=7)
     assert spec_digest(spec, SCHEMA) == (
-        "762dc80aad8c6d0428f74e57553a514d1b815799f74f351f4b6d2be89db1f027"
+        "40709d8db37d0bbd803063390796b3b77621986b18608dd5a01dc5691502a2b6"
     )
     search = Search(spec, ((0.1, 0.0), (None, 0.5)), "split", None, 0.25)
     assert spec_digest(spec, SCHEMA, search) == (
-        "ce61ac117d6762acb35d94594f1807cd365e0be2f94273055e4d8321d55ca2aa"
+        "6bf616edf5fa64ae4f51ffea4845e5436bcc9e767cc6c9e9f81a796f95766bec"
     )
 
 
@@ -77,7 +77,7 @@ def test_the_digest_of_a_cell(monkeypatch):
     monkeypatch.setattr("ppadmm.studies.cell.__version__", "0.1.0")
     monkeypatch.setattr("ppadmm.studies.cell.accountant.VERSION", "5")
     cell = Cell(data="Köln", data_digest="ab" * 32, split=0, seeds=(0, 1), epsilons=(0.5, 1.0))
-    assert cell.digest() == ("ce57a19ddefac44c37375daeaa8bc8130a103e366007d36f6d920ab39f23e8cc")
+    assert cell.digest() == ("ae0ecb41318122cd56d17f6c41c92d603ed9d1377972110641480ffba279bda5")
     assert json_digest({"ä": [1.0, 1e-9]}) == (
         "9eab8615e2711d61cf926266bbc87381312f2151fb69bbc9492c943ef253b524"
     )

@@ -73,7 +73,7 @@ SAMPLING = (
         "tests/sampling/test_law.py::test_a_coarse_grid_has_the_law_of_a_rounded_continuous_one",
         (
             Change("sampling/grid.py", "        least += 1 << places - 1\n", ""),
-            Change(NUMPY, " + (_ONE << (shift - _ONE))", ""),
+            Change(NUMPY, "    least += half\n", ""),
         ),
     ),
     Mutant(
@@ -83,7 +83,7 @@ SAMPLING = (
         (
             Change(
                 NUMPY,
-                "    found[:] = _sum(point, noise) * unit\n",
+                "    np.multiply(total, unit, out=found)\n",
                 "    found[:] = np.where(decided, values, 0.0) + noise * unit\n",
             ),
         ),

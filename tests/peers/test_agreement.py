@@ -42,6 +42,7 @@ def test_it_is_read_back_and_has_one_spelling():
     assert AGREED.graph.neighbours(1) == (0, 2)
 
 
+BY_SUM = {"algorithm": "newton", "weights": "records", "trust": "sum"}
 OTHER = {
     "parties": (party(0), party(1), party(2, records=7)),
     "edges": ((0, 1), (1, 2), (0, 2)),
@@ -63,15 +64,20 @@ OTHER = {
     "pace": 0.5,
     "weights": "records",
     "knots": 4,
+    "trust": "sum",
+    "colluding": 0,
+    "repeats": 2,
 }
 
 
 @pytest.mark.parametrize("name", [f.name for f in fields(Agreement) if f.name != "format"])
 def test_every_term_counts_and_is_named_when_it_differs(name):
-    other = replace(AGREED, **{name: OTHER[name]})
-    assert other.digest != AGREED.digest
-    assert other.run != AGREED.run
-    found = differences(AGREED, other)
+    summing = replace(AGREED, algorithm="newton", weights="records")
+    agreed = summing if name == "trust" else AGREED
+    other = replace(agreed, **{name: OTHER[name]})
+    assert other.digest != agreed.digest
+    assert other.run != agreed.run
+    found = differences(agreed, other)
     assert found
     assert all(line.startswith(name) for line in found)
 
@@ -111,8 +117,10 @@ def test_each_agent_gets_its_own_budget():
         ({"weights": None}, "leaves rounds, eta or weights open"),
         ({"weights": "alike"}, "Unknown weights 'alike'"),
         ({"algorithm": "sgd"}, "Unknown algorithm 'sgd'"),
-        ({"format": 1}, "format 1, and this version reads format 3; draft it anew"),
+        ({"format": 1}, "format 1, and this version reads format 4; draft it anew"),
         ({"pace": -1.0}, "pace"),
+        ({"trust": "sum"}, "'pp' needs what each site says"),
+        ({**BY_SUM, "colluding": 3}, "choose colluding below 3"),
         ({"pace": 300.0}, "A pace of 300 s leaves no room in a patience of 600 s"),
     ],
 )
@@ -141,5 +149,7 @@ def test_unknown_and_missing_entries_are_named():
     plain = asdict(AGREED)
     with pytest.raises(InputError, match="unknown entry 'round'"):
         Agreement.from_dict({**plain, "round": 3})
+    with pytest.raises(InputError, match="lacks 'trust'; take the file that"):
+        Agreement.from_dict({name: value for name, value in plain.items() if name != "trust"})
     with pytest.raises(InputError, match="lacks 'eta'; take the file that"):
         Agreement.from_dict({name: value for name, value in plain.items() if name != "eta"})

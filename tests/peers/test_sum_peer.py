@@ -213,7 +213,8 @@ def one(tmp_path):
 
 
 def key_part(codec, agent, exchange=0, length=4, key=None, fill=1.5):
-    return codec.part(agent, exchange, np.full((1, length), fill), key or key_of(agent))
+    place = (agent, exchange, range(5))
+    return codec.part(place, np.full((1, length), fill), key or key_of(agent))
 
 
 def test_parts_of_all_are_taken_from_any_neighbour_and_handed_on_once(one):
@@ -267,6 +268,14 @@ def test_a_part_of_another_length_or_time_or_key_is_not_taken(one):
     assert len(peer._shelf._words) == 1
 
 
+def test_parts_that_were_made_for_other_members_are_not_added(one):
+    """They are under other masks; one who was left out and goes on would add up rubbish."""
+    peer, codec, _ = one
+    peer._take(1, codec.part((2, 0, [0, 1, 2, 3]), np.ones((1, 4)), key_of(2)))
+    assert peer.tally.refused == 0
+    assert 2 in peer.agent.missing
+
+
 def test_two_different_parts_of_one_exchange_end_the_run(one):
     peer, codec, _ = one
     peer._take(1, key_part(codec, 2))
@@ -294,8 +303,8 @@ def test_a_lonely_proposal_ends_nothing(one):
     """One site cannot make another believe that it was left out, nor a few."""
     peer, codec, _ = one
     for j in (1, 2):
-        peer._take(1, codec.proposal(j, 0, [1, 2], key_of(j)))
-    peer._join_in()
+        peer._take(1, codec.proposal((j, 0, range(5)), [1, 2], key_of(j)))
+    assert not peer._is_over()
     assert peer.agent.proposed is None
 
 
@@ -304,7 +313,7 @@ def test_words_of_other_forms_are_none(one):
     with pytest.raises(ForeignError, match="it has 10 bytes"):
         codec.decode(bytes(10))
     with pytest.raises(ForeignError, match="none of this version"):
-        codec.decode(bytes(HEAD.size + SIGNATURE))
+        codec.decode(bytes(HEAD.size + 8 + SIGNATURE))
 
 
 @pytest.mark.parametrize(

@@ -146,3 +146,19 @@ def test_a_site_that_stays_away_is_left_out_and_the_sum_made_again(after, tmp_pa
     verify_certificates(paths, [], None, None)
     late = Peer(sites.files[1])
     assert late.wait() == 10, late.words()
+
+
+@pytest.mark.parametrize("trust", TRUSTS)
+def test_many_peers_on_one_machine_finish_a_run(trust, tmp_path):
+    """Fifty with PPADMM_FULL=1."""
+    n = 50 if FULL else 10
+    sites = sites_by_sums(tmp_path, n=n, graph="small-world", rounds=4, records=100, **trust)
+    options = ("--test-seed", SEED, "--wait", 600)
+    peers = [Peer(file, *options) for file in sites.files]
+    try:
+        codes = [peer.wait(600) for peer in peers]
+    finally:
+        for peer in peers:
+            peer.kill()
+    assert set(codes) == {0}, [peer.words() for peer in peers]
+    assert np.array_equal(coefficients(sites), expected(sites))

@@ -90,6 +90,26 @@ def test_every_size_of_value(size):
 
 
 @pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize(
+    "ratio", [np.nextafter(2.0**48, 0.0), 2.0**48, np.nextafter(2.0**48, np.inf), 2.0**50]
+)
+def test_noise_about_the_size_that_a_double_holds(ratio):
+    """Below 2⁵³ noise is added as a double, beyond it in two halves: no digit tells which."""
+    rng = np.random.default_rng(4)
+    deviates = [(s, 31, d) for s, _, d in random_deviates(200)]
+    for size in (0.0, 1.0, 2.0**20, 2.0**60):
+        check(rng.standard_normal(200) * size, ratio, 0, deviates, words(500, 7))
+
+
+@pytest.mark.usefixtures("kernel")
+def test_a_sum_of_zero_has_no_sign():
+    """The sign of a zero would tell the value's, which is no function of the sum."""
+    least = [(negative, 0, [1]) for negative in (False, True)]
+    check([-1e-300, 1e-300], 4.0, 0, least, words(500))
+    check([-1e-300, 1e-300], 4.0, 0, least[::-1], words(500))
+
+
+@pytest.mark.usefixtures("kernel")
 def test_values_between_two_points_of_the_grid():
     values = [0.0, 0.5, 1.5, 2.5, -0.5, -1.5, 0.49999999999999994, 1e-300, -1e-320, 5e-324]
     check(values, 4.0, 0, random_deviates(len(values)), words(500))

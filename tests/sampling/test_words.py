@@ -1,5 +1,7 @@
 """The same numbers from the same words: compiled, in NumPy, in integers, and by the reference."""
 
+import os
+import subprocess
 import sys
 
 import numpy as np
@@ -145,6 +147,28 @@ def test_a_numba_that_cannot_be_loaded_is_done_without(monkeypatch):
     assert choice.kernels(0) is vectorised
     choice._compiled.cache_clear()
     monkeypatch.undo()
+
+
+PREPARED = """
+import sys
+from ppadmm.noise import SecureNoise
+from ppadmm.sampling import choice, stock
+SecureNoise(int(sys.argv[1]))
+ready = len(stock.store()._stocks["normal"]._ready)
+print("numba" in sys.modules, choice.kernels(0).__name__.rpartition(".")[2], ready)
+"""
+
+
+@pytest.mark.parametrize(
+    ("expected", "said"),
+    [(choice.WORTHWHILE - 1, "False vectorised 0"), (choice.WORTHWHILE, "True compiled 4096")],
+)
+def test_a_run_that_needs_many_numbers_loads_what_draws_them_first(expected, said):
+    """In a process of its own, as this one has numba loaded."""
+    words = [sys.executable, "-c", PREPARED, str(expected)]
+    alone = {name: text for name, text in os.environ.items() if name != choice.KERNEL}
+    found = subprocess.run(words, capture_output=True, text=True, check=True, env=alone)
+    assert found.stdout.strip() == said
 
 
 @pytest.mark.parametrize(

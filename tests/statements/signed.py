@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from ppadmm.statements.certificate import issue
 from tests.small_runs import finished, resigned
 
-RUNS = ("private", "ipp", "seeded", "paper", "bare", "pooled", "one-shot")
+RUNS = ("private", "ipp", "seeded", "paper", "bare", "pooled", "one-shot", "newton", "sums")
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 OTHER = Ed25519PrivateKey.from_private_bytes(bytes(range(1, 33)))
 

@@ -16,7 +16,8 @@ from ppadmm.runs.run import train
 from ppadmm.runs.specification import RunSpec
 from ppadmm.statements import keys
 from ppadmm.statements.certificate import check, issue, require_booked
-from ppadmm.statements.claims import SEEDED, UNITS
+from ppadmm.statements.claims import SEEDED
+from ppadmm.statements.trust_claim import UNITS
 from tests.small_runs import finished
 from tests.statements.signed import KEY, OTHER, RUNS, certificate, certificate_of, forged, statement
 

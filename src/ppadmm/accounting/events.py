@@ -4,6 +4,7 @@ An event speaks of *one agent's* records. All constants come from public bounds;
 from records.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -118,6 +119,11 @@ class Charge:
         """Worked out once: ledgers look a charge up at every release."""
         return hash(self.events)
 
+    @cached_property
+    def counts(self) -> tuple[tuple[Event, int], ...]:
+        """Its events with how often each is in it, in order of first appearance."""
+        return tuple(Counter(self.events).items())
+
 
 @dataclass(frozen=True)
 class Tally:
@@ -138,7 +144,9 @@ class Tally:
 
     def plus(self, charge: Charge, times: int = 1) -> "Tally":
         """Return the tally after `times` more of a charge."""
+        if not self.counts:  # most runs have one charge, which is added up in every round
+            return Tally(tuple((event, k * times) for event, k in charge.counts))
         counts = dict(self.counts)
-        for event in charge.events:
-            counts[event] = counts.get(event, 0) + times
+        for event, k in charge.counts:
+            counts[event] = counts.get(event, 0) + k * times
         return Tally(tuple(counts.items()))

@@ -24,7 +24,7 @@ from ppadmm.errors import InputError
 from ppadmm.problem.graphs import Graph, make_graph
 from ppadmm.problem.losses import LOSSES, Loss
 from ppadmm.problem.multiclass import MULTICLASS
-from ppadmm.summing.trust import LOCAL, Trust
+from ppadmm.summing.trust import LOCAL, SUM, Trust
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,6 +132,11 @@ class MethodSpec:
     def guaranteed(self) -> bool:
         """Whether the noise is calibrated so that the budget holds."""
         return self.calibration == "proven" and not self.recipe.noiseless
+
+
+def usual_algorithm(trust: str | None) -> str:
+    """Return what is run if nobody names an algorithm: with sums, one that needs no more."""
+    return "newton" if trust == SUM else MethodSpec.algorithm
 
 
 PublicSizes = tuple[Sequence[int], int, Graph]

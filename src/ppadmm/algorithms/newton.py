@@ -94,7 +94,7 @@ def moments(risk: Risk) -> Array:
 
 
 @dataclass(frozen=True)
-class Metric:
+class StepMetric:
     """P: an orthogonal basis (d, d), or None for the axes, and its eigenvalues there (d,)."""
 
     basis: Array | None
@@ -103,7 +103,7 @@ class Metric:
     @classmethod
     def of(
         cls, released: Array, features: int, smoothness: float, damping: float, ridge: float
-    ) -> "Metric":
+    ) -> "StepMetric":
         """Return the metric that follows from noisy second moments."""
         if is_full(features):
             values, basis = np.linalg.eigh(unfolded(released, features))
@@ -193,11 +193,11 @@ class Iterate:
 
     theta: Array
     summed: Array
-    metrics: tuple[Metric, ...] = ()
+    metrics: tuple[StepMetric, ...] = ()
 
 
 @dataclass(frozen=True)
-class Newton(SumAlgorithm):
+class NoisyNewton(SumAlgorithm):
     """One site of noisy Newton: second moments, then slopes."""
 
     damping: Array
@@ -268,23 +268,23 @@ class Newton(SumAlgorithm):
         counted = sum(t * t for t in range(1, steps + 1))
         return np.asarray(held.summed / counted) if counted else held.theta
 
-    def _metrics(self, total: Array) -> tuple[Metric, ...]:
+    def _metrics(self, total: Array) -> tuple[StepMetric, ...]:
         smoothness = self.site.risk.loss.smoothness
         rows = zip(total, self.damping, self.ridge, strict=True)
         return tuple(
-            Metric.of(row, self.features, smoothness, float(eta), float(own))
+            StepMetric.of(row, self.features, smoothness, float(eta), float(own))
             for row, eta, own in rows
         )
 
 
-def build_newton(site: Site, settings: Settings) -> Newton:
+def build_newton(site: Site, settings: Settings) -> NoisyNewton:
     """Return noisy Newton at one site; η is the damping of its steps."""
     if settings.rounds < 2:
         raise InputError(f"Noisy Newton needs 2 rounds or more, got {settings.rounds}.")
     return _build_sum(site, settings) if settings.trust.by_sum else _build_local(site, settings)
 
 
-def _build_local(site: Site, settings: Settings) -> Newton:
+def _build_local(site: Site, settings: Settings) -> NoisyNewton:
     far = [total_variation(size, 1.0, FINENESS) for size in _lengths(site.risk)]
     steps, repeats = settings.rounds - 1, settings.trust.repeats
     found = [
@@ -294,7 +294,7 @@ def _build_local(site: Site, settings: Settings) -> Newton:
     return _newton(site, settings, max(site.risk.n, 1), found, (MOMENTS, *(SLOPES,) * steps))
 
 
-def _build_sum(site: Site, settings: Settings) -> Newton:
+def _build_sum(site: Site, settings: Settings) -> NoisyNewton:
     require_by_records(site)
     steps, n = settings.rounds - 1, max(site.records, 1)
     if site.share * n > site.risk.n * (1.0 + MARGIN):
@@ -310,8 +310,8 @@ def _build_sum(site: Site, settings: Settings) -> Newton:
 
 def _newton(
     site: Site, settings: Settings, n: int, found: Sequence[Costs], stages: tuple[str, ...]
-) -> Newton:
-    return Newton(
+) -> NoisyNewton:
+    return NoisyNewton(
         site=site,
         name="newton",
         stages=stages,

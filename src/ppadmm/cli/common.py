@@ -185,6 +185,25 @@ def show(value: str | list[str] | dict[str, Any]) -> None:
     typer.echo(value if isinstance(value, str) else "\n".join(value))
 
 
+def trust_of(
+    trust: str | None, colluding: int | None, algorithm: str | None = None, quiet: bool = False
+) -> dict[str, Any]:
+    """Return trust, c and the algorithm of a method; sums choose one that has them, and say so."""
+    from ppadmm.algorithms.method import usual_algorithm
+    from ppadmm.summing.trust import SUM
+
+    if colluding is not None and trust != SUM:
+        raise InputError(
+            f"--colluding {colluding} counts sites that see sums; give --trust sum, or leave it "
+            "out."
+        )
+    chosen = algorithm or usual_algorithm(trust)
+    if algorithm is None and trust == SUM and not quiet:
+        typer.echo(f"Trust sum: the algorithm is {chosen}, which needs sums only.", err=True)
+    found = {"trust": trust, "colluding": colluding, "algorithm": chosen}
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def knots_or_lines(knots: int | None, linear: bool) -> int | None:
     """Return the knots of a method: none are straight lines, None leaves them to the rule."""
     if linear and knots:

@@ -14,6 +14,7 @@ from ppadmm.cli.common import (
     numbers,
     progress,
     show,
+    trust_of,
 )
 
 
@@ -36,6 +37,8 @@ def compare(
     graph: options.Graph = "erdos-renyi",
     loss: options.Loss = "logistic",
     multiclass: options.Multiclass = "auto",
+    trust: options.Trust = None,
+    colluding: options.Colluding = None,
     calibration: options.Calibration = "proven",
     rounds: options.Rounds = None,
     eta: options.Eta = None,
@@ -61,6 +64,7 @@ def compare(
     from ppadmm.studies.compare_text import comparison
 
     agents_or_sites(agents, partition, data)
+    trusting = trust_of(trust, colluding, quiet=True)
     runner = cells_runner(engine, jobs, ray_address)
     kept = f"finished cells are kept in {str(out)!r}" if out else "nothing was written"
     with interruptible(kept):
@@ -69,7 +73,8 @@ def compare(
             delta=delta, seeds=seeds, splits=splits, agents=agents, partition=partition,
             graph=graph, loss=loss, label=label, schema=schema, data_dir=data_dir,
             calibration=calibration, rounds=rounds, eta=eta, beta=beta, multiclass=multiclass,
-            weights=weights, knots=knots_or_lines(knots, linear),
+            trust=trusting.get("trust"), colluding=colluding, weights=weights,
+            knots=knots_or_lines(knots, linear),
             records=None if records is None else counts("records", records),
         )  # fmt: skip
         with progress(as_json, "cells") as report:

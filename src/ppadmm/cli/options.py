@@ -128,12 +128,26 @@ Knots = Annotated[
 Linear = Annotated[
     bool, flag("--linear", "Straight lines in place of curves that name no knots in the schema.")
 ]
+Trust = Annotated[
+    str | None,
+    _open(
+        "--trust",
+        "NAME",
+        "Whom sites trust: local (nobody: each message is private by itself) or sum (sites see "
+        "sums only and share the noise; docs/choosing-trust.md)",
+        "local",
+        "local, sum",
+    ),
+]
+Colluding = Annotated[
+    int | None,
+    _open("--colluding", "c", "With --trust sum: sites that may put their knowledge together", "1"),
+]
 _regularisation = partial(_open, "--regularisation", "λ", "Weight of ½‖θ‖²")
 rounds = partial(_open, "--rounds", "T", "Rounds")
 eta = partial(_open, "--eta", "η", "Penalty of ADMM")
 beta = partial(_option, "--beta", "β")
-Algorithm = Annotated[str, algorithm()]
-OpenAlgorithm = Annotated[str | None, algorithm("pp")]
+OpenAlgorithm = Annotated[str | None, algorithm("pp; with --trust sum newton")]
 Loss = Annotated[str, _loss()]
 OpenLoss = Annotated[str | None, _loss("logistic")]
 Multiclass = Annotated[str, _multiclass()]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ppadmm.cli import names, options
-from ppadmm.cli.common import interruptible, knots_or_lines, show
+from ppadmm.cli.common import interruptible, knots_or_lines, show, trust_of
 from ppadmm.cli.passphrases import PassphraseFile, opened
 from ppadmm.cli.peer import PeerPath, group, quoted
 from ppadmm.cli.peer_forecast import ShowForecast, forecast_lines
@@ -48,7 +48,11 @@ def agree(
     cards: Annotated[list[Path], options.argument("CARD…", "What every site sent (peer card).")],
     out: Annotated[Path, options.out("FILE", "New file.")] = Path("agreement.json"),
     graph: options.Graph = "ring",
-    algorithm: Annotated[str, options.algorithm(listed="{peer_algorithms}")] = "pp",
+    algorithm: Annotated[
+        str | None, options.algorithm("pp; with --trust sum newton", "{peer_algorithms}")
+    ] = None,
+    trust: options.Trust = None,
+    colluding: options.Colluding = None,
     loss: options.Loss = "logistic",
     multiclass: options.Multiclass = "auto",
     delta: options.Delta = 1e-6,
@@ -84,7 +88,8 @@ def agree(
     from ppadmm.peers.agreement_file import Card, save_agreement
 
     method = MethodSpec(
-        algorithm=algorithm, loss=loss, multiclass=multiclass, delta=delta, rounds=rounds, eta=eta,
+        **trust_of(trust, colluding, algorithm, as_json), loss=loss, multiclass=multiclass,
+        delta=delta, rounds=rounds, eta=eta,
         regularisation=regularisation, weights=weights, knots=knots_or_lines(knots, linear),
     )  # fmt: skip
     offered = [Card.load(path) for path in cards]

@@ -15,6 +15,7 @@ from ppadmm.cli.common import (
     numbers,
     progress,
     show,
+    trust_of,
 )
 
 
@@ -49,7 +50,11 @@ def plan(
     epsilons: Annotated[
         str | None, options.epsilons("Budgets of the curve [1/8 to 4 times ε].")
     ] = None,
-    algorithm: Annotated[str, options.algorithm(listed="{planned}")] = "pp",
+    algorithm: Annotated[
+        str | None, options.algorithm("pp; with --trust sum newton", "{planned}")
+    ] = None,
+    trust: options.Trust = None,
+    colluding: options.Colluding = None,
     classes: Annotated[int | None, options.value("K", "Classes [2].")] = None,
     loss: options.Loss = "logistic",
     nonprivate_error: Annotated[
@@ -115,13 +120,13 @@ def plan(
         records,
         None if records_per_agent is None else counts("records", records_per_agent),
         features=features, agents=agents, graph=graph,
-        epsilon=epsilon, delta=delta, error=error, algorithm=algorithm, classes=classes,
+        epsilon=epsilon, delta=delta, error=error, classes=classes,
         epsilons=None if epsilons is None else numbers("epsilons", epsilons), loss=loss,
         nonprivate_error=nonprivate_error, majority_error=majority_error, like=like,
         public=None if public is None else str(public), schema=schema, label=label,
         data_dir=data_dir, adjacency=adjacency, rounds=rounds, eta=eta, beta=beta, seeds=seeds,
         seed=seed, changes=changes, weights=weights, partition=partition, joining=joining,
-        knots=knots_or_lines(knots, linear),
+        knots=knots_or_lines(knots, linear), **trust_of(trust, colluding, algorithm, as_json),
         epsilons_per_agent=None if epsilons_per_agent is None
         else numbers("epsilons per agent", epsilons_per_agent),
     )  # fmt: skip

@@ -20,6 +20,7 @@ from ppadmm.cli.common import (
     numbers,
     progress,
     show,
+    trust_of,
     written,
 )
 
@@ -44,6 +45,8 @@ def train(
     ] = None,
     graph: options.OpenGraph = None,
     algorithm: options.OpenAlgorithm = None,
+    trust: options.Trust = None,
+    colluding: options.Colluding = None,
     loss: options.OpenLoss = None,
     multiclass: options.OpenMulticlass = None,
     epsilon: Annotated[
@@ -151,11 +154,12 @@ def train(
 
     given = {
         "data": named(data), "label": label, "schema": schema, "data_dir": data_dir,
-        "agents": agents, "partition": partition, "graph": graph, "algorithm": algorithm,
+        "agents": agents, "partition": partition, "graph": graph,
         "loss": loss, "epsilon": epsilon, "delta": delta, "rounds": rounds, "eta": eta,
         "regularisation": regularisation, "beta": beta, "calibration": calibration,
         "adjacency": adjacency, "solver": solver, "seed": seed,
         "multiclass": multiclass, "weights": weights, "knots": knots_or_lines(knots, linear),
+        **trust_of(trust, colluding, algorithm, as_json),
     }  # fmt: skip
     tested = {"releases": releases, "statistic": statistic, "test": test, "share": test_share,
               "level": level}  # fmt: skip

@@ -18,6 +18,7 @@ from ppadmm.cli.common import (
     numbers,
     progress,
     show,
+    trust_of,
     written,
 )
 
@@ -37,7 +38,9 @@ def tune(
             "only the best leaves: with --algorithm centralised).",
         ),
     ] = "split",
-    algorithm: options.Algorithm = "pp",
+    algorithm: options.OpenAlgorithm = None,
+    trust: options.Trust = None,
+    colluding: options.Colluding = None,
     epsilon: Annotated[float, options.epsilon("Budget of the whole search and its result.")] = 1.0,
     delta: options.Delta = 1e-6,
     label: options.Label = None,
@@ -86,9 +89,10 @@ def tune(
     booking = booking_of(ledger, dataset, resume)
     with interruptible(kept_by(booking)):
         spec = RunSpec.of(
-            data=named(data), algorithm=algorithm, epsilon=epsilon, delta=delta, label=label,
+            data=named(data), epsilon=epsilon, delta=delta, label=label,
             schema=schema, data_dir=data_dir, agents=agents, partition=partition, graph=graph,
             rounds=rounds, seed=seed, knots=knots_or_lines(knots, linear),
+            **trust_of(trust, colluding, algorithm, as_json),
         )  # fmt: skip
         save = is_saved(out, no_save, as_json)
         if save:

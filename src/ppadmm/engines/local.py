@@ -34,6 +34,10 @@ class Trace:
         spoke = [np.stack([release.spoke for release in releases]) for releases in rounds]
         return cls(np.stack(values), np.stack(spoke), models)
 
+    def since(self, first: int) -> "Trace":
+        """Return the trace without what was said before a round: keys are no releases."""
+        return Trace(self.releases[first:], self.spoke[first:], self.models)
+
     @property
     def messages(self) -> NDArray[np.int64]:
         """How often each agent spoke: (N, R)."""
@@ -76,13 +80,15 @@ def averaged(models: Array, weights: Sequence[float]) -> Array:
 class Ending:
     """What is left of an agent after a run, in whichever process it was; one tally per replicate.
 
-    `scales` are the sizes (R,) of its noises, `passes` how often it read its records.
+    `scales` are the sizes (R,) of its noises, `passes` how often it read its records, `model` (R, d)
+    is its own, where it is no average of its releases.
     """
 
     reserved: tuple[Tally, ...]
     spent: tuple[Tally, ...]
     scales: dict[str, Array]
     passes: int
+    model: Array | None = None
 
 
 def ending(agent: Agent, risk: Risk) -> Ending:
@@ -92,6 +98,7 @@ def ending(agent: Agent, risk: Risk) -> Ending:
         spent=tuple(ledger.spent for ledger in agent.ledgers),
         scales=agent.algorithm.scales,
         passes=risk.passes,
+        model=agent.model,
     )
 
 

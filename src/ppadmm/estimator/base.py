@@ -79,6 +79,8 @@ class PrivateModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     regularisation: float = 0.0
     adjacency: str = "replace-one"
     weights: str = "records"
+    trust: str = "local"
+    colluding: int = 1
     ledger: str | Path | None = None
     dataset: str | None = None
     accept_composition: bool = False
@@ -268,6 +270,8 @@ class PrivateModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             regularisation=self.regularisation,
             adjacency=self.adjacency,
             weights=self.weights,
+            trust=self.trust,
+            colluding=self.colluding,
             seed=_seed(self.random_state),
         )
 

@@ -57,6 +57,9 @@ class PrivateLogisticRegression(_LogOdds):
         The public list of classes.
     rounds, eta, regularisation, adjacency, weights
         As in `RunSpec`; None is chosen from public sizes.
+    trust, colluding
+        Whom several agents trust: "local", nobody, or "sum" with the algorithm "newton" and agents
+        of whom at most `colluding` put their knowledge together (docs/choosing-trust.md).
     ledger, dataset
         A data owner's ledger to charge, and what the records are called there.
     accept_composition
@@ -83,7 +86,8 @@ class PrivateLogisticRegression(_LogOdds):
     Notes
     -----
     If `private_`, all that the agents send, hence the model, is (ε, δ)-differentially private for
-    one record of one agent under `adjacency`. Scores on private records are not covered. With
+    one record of one agent under `adjacency`; with `trust="sum"` only under what
+    `privacy_statement_.trust` assumes. Scores on private records are not covered. With
     bounds or classes read off the records, after a pipeline step that may look at several of them,
     or with a `random_state`, `private_` is False. docs/scikit-learn.md has the rest.
     """
@@ -118,7 +122,7 @@ class PrivateAdditiveClassifier(_LogOdds):
     schema
         A `ppadmm.data.Schema`, or the path of its file, in place of bounds, knots and classes:
         for categories, logarithmic scales, steps and lines. Its own shapes count.
-    classes, rounds, eta, regularisation, adjacency, weights, ledger, dataset
+    classes, rounds, eta, regularisation, adjacency, weights, trust, colluding, ledger, dataset
         As in `PrivateLogisticRegression`.
     accept_composition, random_state
         As there.

@@ -249,6 +249,7 @@ def reserved_of(charges: Sequence[dict[str, Any]]) -> Counter[Charge]:
 def tally_of(charges: Counter[Charge]) -> Tally:
     """Add up charges."""
     tally = Tally()
-    for charge, times in (+charges).items():
-        tally = tally.plus(charge, times)
+    for charge, times in charges.items():
+        if times > 0:
+            tally = tally.plus(charge, times)
     return tally

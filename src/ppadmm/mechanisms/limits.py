@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ppadmm.accounting.sensitivity import MARGIN, TAIL, UNIT_ROUNDOFF
-from ppadmm.arrays import Array
+from ppadmm.arrays import Array, norms
 from ppadmm.errors import SolverError
 from ppadmm.problem.losses import Loss
 from ppadmm.problem.risk import Subproblem, accumulated, summing
@@ -108,10 +108,10 @@ def data_rounding(loss: Loss, parameters: int) -> float:
 
 def within(vectors: Array, radius: Array) -> Array:
     """Bring each row (R, d) to a norm of at most its radius (R,); as they are if all are."""
-    norms = np.sqrt(np.vecdot(vectors, vectors))
-    if (norms <= radius).all():
+    sizes = norms(vectors)
+    if (sizes <= radius).all():
         return vectors
-    scale = radius / np.maximum(norms, radius)
+    scale = radius / np.maximum(sizes, radius)
     return np.asarray(vectors * scale[:, None])
 
 

@@ -16,7 +16,9 @@ from ppadmm.peers.loading import KeyReader, load_participant, load_records
 from ppadmm.peers.settings import PeerFile
 from ppadmm.peers.site import Participant
 from ppadmm.problem import graph_from, loss_for
+from ppadmm.runs.tables import fill
 from ppadmm.statements.keys import read_key
+from ppadmm.statements.trust_claim import TrustClaim
 
 
 def make_card(peer: PeerFile, epsilon: float) -> Card:
@@ -140,13 +142,14 @@ def _knots(cards: Sequence[Card], method: MethodSpec) -> int:
 
 
 def agreement_text(terms: Agreement) -> str:
-    """Return the terms as a person reads them before signing: one line for each party."""
+    """Return the terms as a person reads them before signing: whom they trust, first of all."""
     lines = [
         f"Agreement {terms.digest}",
+        *(fill(f"  {line}") for line in _trust(terms).lines()),
         f"  {terms.algorithm}, {terms.loss}, {terms.rounds} rounds, η = {terms.eta:g}, "
         f"λ = {terms.regularisation:g}, β = {terms.beta:g}",
         f"  sites count {WEIGHED[terms.weighting]}",
-        f"  noise: {terms.calibration}, δ = {terms.delta:g}, {terms.adjacency}",
+        f"  noise: {terms.calibration}, δ = {terms.delta:g}, {terms.adjacency}{_strictest(terms)}",
         f"  {terms.parameters} parameters, {_bends(terms)}, schema {terms.schema[:12]}…",
         f"  a silent neighbour is waited for {terms.patience:g} s",
     ]
@@ -160,6 +163,16 @@ def agreement_text(terms: Agreement) -> str:
             f"{where}; talks to {near}"
         )
     return "\n".join(lines)
+
+
+def _trust(terms: Agreement) -> TrustClaim:
+    records = sum(party.records for party in terms.parties)
+    return TrustClaim.of(terms, len(terms.parties), records)
+
+
+def _strictest(terms: Agreement) -> str:
+    """Say that sums have one ε: the strictest that a party allows."""
+    return f", ε = {terms.epsilon_of(0):g} for all" if terms.trusting.by_sum else ""
 
 
 def _bends(terms: Agreement) -> str:

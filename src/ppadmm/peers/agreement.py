@@ -26,10 +26,10 @@ if TYPE_CHECKING:
         Ed25519PublicKey,
     )
 
-FORMAT = 3
-DOMAIN = b"ppadmm agreement 3\0"
+FORMAT = 4
+DOMAIN = b"ppadmm agreement 4\0"
 DRAFT_ANEW = "draft it anew with ppadmm peer agree"
-REQUIRED = ("rounds", "eta", "delta", "weights", "knots")
+REQUIRED = ("rounds", "eta", "delta", "weights", "knots", "trust", "colluding", "repeats")
 """Entries of the method that no rule fills in any more."""
 MOST_RECORDS = 10**15
 """Of a party. Whoever says more makes the weights of the others so small that numbers overflow."""
@@ -95,6 +95,7 @@ class Agreement(MethodSpec):
         object.__setattr__(self, "beta", self.beta or BETA)
         object.__setattr__(self, "parties", tuple(self.parties))
         object.__setattr__(self, "edges", self.graph.edges)
+        self.trusting.honest(len(self.parties))
         self._check_parties()
         checks.count("parameters", self.parameters)
         object.__setattr__(self, "patience", checks.positive("patience", self.patience))
@@ -164,11 +165,14 @@ class Agreement(MethodSpec):
             raise InputError(f"The agreement cannot be read: {error}.") from None
 
     def settings(self, agent: int) -> Settings:
-        """Return what agent `agent` runs with: the common terms and its own ε."""
-        epsilon = self.parties[agent].epsilon
+        """Return what agent `agent` runs with: the common terms and its ε."""
+        return settings_of([self], [Budget(self.epsilon_of(agent), self.delta)], run=self.run)
+
+    def epsilon_of(self, agent: int) -> float:
+        """Return the ε of a party's records in this run: its own, or of sums the strictest."""
         if self.trusting.by_sum:
-            epsilon = min(party.epsilon for party in self.parties)
-        return settings_of([self], [Budget(epsilon, self.delta)], run=self.run)
+            return min(party.epsilon for party in self.parties)
+        return self.parties[agent].epsilon
 
     def sign(self, key: "Ed25519PrivateKey") -> bytes:
         """Return a signature on these terms and no others."""

@@ -9,6 +9,7 @@ from ppadmm.peers.agreement_file import load_agreement
 from ppadmm.runs.certificates import certify_run, read_statement, verified
 from ppadmm.statements.certificate import Verdict
 from ppadmm.statements.keys import public_key
+from ppadmm.statements.trust_claim import TrustClaim
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -102,7 +103,7 @@ def _own(body: Plain, terms: Agreement, i: int) -> Pairs:
             [[agent[name] for name in ("agent", "name", "records", "weight")] for agent in agents],
             [[i, party.name, party.records, terms.site_weights[i]]],
         ),
-        "claimed": (claimed, [party.epsilon] * len(claimed)),
+        "claimed": (claimed, [terms.epsilon_of(i)] * len(claimed)),
     }
 
 
@@ -115,9 +116,18 @@ def _common(statement: Plain, terms: Agreement) -> Pairs:
         "delta": (statement["delta"], terms.delta),
         "adjacency": (statement["adjacency"], terms.adjacency),
         "calibration": (statement["claim"]["calibration"], terms.calibration),
+        **_trust(statement, terms),
         **{f"run.{name}": (run[name], getattr(terms, name)) for name in names},
         "run.loss": (run["loss"], run["loss"] if run["loss"] in losses else terms.loss),
         "run.weights": (run["weights"], terms.weighting),
         "run.parameters": (run["parameters"], terms.parameters),
         "run.edges": (run["edges"], [list(edge) for edge in terms.edges]),
     }
+
+
+def _trust(statement: Plain, terms: Agreement) -> Pairs:
+    """Return what is said and agreed of whom sites trust."""
+    records = sum(party.records for party in terms.parties)
+    agreed = TrustClaim.of(terms, len(terms.parties), records).to_dict()
+    said, names = statement["trust"], ("kind", "sites", "colluding", "repeats", "records")
+    return {f"trust.{name}": (said[name], agreed[name]) for name in names}

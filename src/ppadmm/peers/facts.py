@@ -3,6 +3,7 @@
 from typing import Any
 
 from ppadmm.accounting import Tally
+from ppadmm.peers.agreement import Agreement
 from ppadmm.peers.site import PublicPart
 from ppadmm.statements.consistency import ENDED
 from ppadmm.statements.facts import AgentFacts, RunFacts
@@ -13,6 +14,8 @@ PUBLIC = (
     "the size of every party's noise, which follows from the agreement",
     "when this site spoke: times of messages are not protected",
 )
+
+SHARES = "the size of the noise of a sum and of every site's share, which follow from the agreement"
 
 
 def facts_of(
@@ -32,10 +35,11 @@ def facts_of(
         name=own.name,
         records=part.records,
         weight=terms.site_weights[part.number],
-        claimed=None if terms.recipe.noiseless else own.epsilon,
+        claimed=None if terms.recipe.noiseless else terms.epsilon_of(part.number),
         releases=max(releases - terms.trusting.announced, 0),
         reserved=reserved,
         spent=spent,
+        noise=part.scales[part.number],
     )
     return RunFacts(
         method=terms.method,
@@ -45,13 +49,27 @@ def facts_of(
         parameters=part.parameters,
         edges=terms.edges,
         agents=(agent,),
+        total=sum(party.records for party in terms.parties),
         schema=terms.schema,
         settings=terms.digest,
-        public=PUBLIC,
+        public=(*PUBLIC[:2], SHARES if terms.trusting.by_sum else PUBLIC[2], PUBLIC[3]),
         started=started,
         noise_source=part.noise_source,
         not_private_because=part.not_private_because,
         warnings=(f"{ENDED}{ended}.",) if ended else (),
-        caveats=(f"This is about the records of {own.name!r} alone.",),
+        caveats=_caveats(terms, own.name),
         booked=entry,
+    )
+
+
+def _caveats(terms: Agreement, name: str) -> tuple[str, ...]:
+    """Say whose records this is about; with sums, that the claim rests on the others' noise."""
+    own = f"This is about the records of {name!r} alone."
+    if not terms.trusting.by_sum:
+        return (own,)
+    sites, c = len(terms.parties), terms.colluding
+    return (
+        f"{own} What this site said is masked and has its share of the noise, which protects "
+        f"nothing by itself: the claim rests on the shares of the {sites - c} of {sites} sites "
+        "that do not collude.",
     )

@@ -113,13 +113,18 @@ def sign(body: bytes, key: "Ed25519PrivateKey") -> bytes:
 
 def is_signed(data: bytes, key: "Ed25519PublicKey") -> bool:
     """Say whether the holder of this key wrote a message or a note."""
-    from cryptography.exceptions import InvalidSignature
-
     try:
         key.verify(data[-SIGNATURE:], _signed(memoryview(data)[:-SIGNATURE]))
-    except InvalidSignature:
+    except _invalid():
         return False
     return True
+
+
+def _invalid() -> type[Exception]:
+    """Return what a wrong signature raises; loaded only where one is met."""
+    from cryptography.exceptions import InvalidSignature
+
+    return InvalidSignature
 
 
 def _signed(body: bytes | memoryview) -> bytes:

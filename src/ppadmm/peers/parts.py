@@ -2,13 +2,18 @@
 
 Both are signed by whom they come from and handed on by others as they are:
 
-    magic 4 | version 1 | kind 1 | run 16 | agent 4 | exchange 4 | L 4 | payload | signature 64
+    magic 4 | version 1 | kind 1 | run 16 | agent 4 | exchange 4 | L 4 | members 8 | payload
+    | signature 64
+
+`members` is a digest of who takes part in the exchange, as its sender knows: a site that was left
+out and does not know it must not add up what the others said under other masks.
 
 A part (PART) has a payload of L doubles, which may be any bits if sums are masked. A proposal
 (PROPOSAL) has the numbers of the L sites that are to make the exchange again, four bytes each. The
 terms say how long each may be, so that nobody else chooses how much memory it takes.
 """
 
+import hashlib
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,11 +38,18 @@ PART = 4
 PROPOSAL = 5
 WIDTH = {PART: 8, PROPOSAL: 4}
 """Bytes of one entry of the payload."""
+START = HEAD.size + 8
+"""Where the payload begins."""
+
+
+def members_digest(members: Iterable[int]) -> bytes:
+    """Return eight bytes that stand for who takes part."""
+    return hashlib.sha256(np.array(sorted(members), dtype="<u4").tobytes()).digest()[:8]
 
 
 def part_length(parameters: int) -> int:
     """Return how long a part of a run with so many parameters is at most."""
-    return HEAD.size + WIDTH[PART] * longest_part(parameters) + SIGNATURE
+    return START + WIDTH[PART] * longest_part(parameters) + SIGNATURE
 
 
 @dataclass(frozen=True)
@@ -51,14 +63,23 @@ class SignedWord:
     data: bytes
 
     @property
+    def among(self) -> bytes:
+        """The digest of who takes part."""
+        return self.data[HEAD.size : START]
+
+    @property
     def values(self) -> Array:
         """The numbers of a part: (1, L)."""
-        return np.frombuffer(self.data, "<f8", self.length, HEAD.size).astype(np.float64)[None]
+        return np.frombuffer(self.data, "<f8", self.length, START).astype(np.float64)[None]
 
     @property
     def members(self) -> tuple[int, ...]:
         """The sites that a proposal names."""
-        return tuple(map(int, np.frombuffer(self.data, "<u4", self.length, HEAD.size)))
+        return tuple(map(int, np.frombuffer(self.data, "<u4", self.length, START)))
+
+
+Place = tuple[int, int, Sequence[int]]
+"""Who says something, in which exchange, and who takes part in it."""
 
 
 @dataclass(frozen=True)
@@ -68,31 +89,26 @@ class PartCodec:
     run: bytes
     keys: "Mapping[int, Ed25519PublicKey]"
 
-    def part(self, agent: int, exchange: int, values: Array, key: "Ed25519PrivateKey") -> bytes:
+    def part(self, place: Place, values: Array, key: "Ed25519PrivateKey") -> bytes:
         """Return the signed bytes of a part (1, L)."""
-        payload = values.astype("<f8", copy=False).tobytes()
-        return self._signed(PART, agent, exchange, payload, key)
+        return self._signed(PART, place, values.astype("<f8", copy=False).tobytes(), key)
 
-    def proposal(
-        self, agent: int, exchange: int, members: Sequence[int], key: "Ed25519PrivateKey"
-    ) -> bytes:
+    def proposal(self, place: Place, members: Sequence[int], key: "Ed25519PrivateKey") -> bytes:
         """Return the signed bytes of a proposal."""
-        payload = np.array(members, dtype="<u4").tobytes()
-        return self._signed(PROPOSAL, agent, exchange, payload, key)
+        return self._signed(PROPOSAL, place, np.array(members, dtype="<u4").tobytes(), key)
 
-    def _signed(
-        self, kind: int, agent: int, exchange: int, payload: bytes, key: "Ed25519PrivateKey"
-    ) -> bytes:
+    def _signed(self, kind: int, place: Place, payload: bytes, key: "Ed25519PrivateKey") -> bytes:
+        agent, exchange, members = place
         length = len(payload) // WIDTH[kind]
         head = HEAD.pack(MAGIC, VERSION, kind, self.run, agent, exchange, length)
-        return sign(head + payload, key)
+        return sign(head + members_digest(members) + payload, key)
 
     def decode(self, data: bytes) -> SignedWord:
         """Return what the bytes say of themselves, or raise `ForeignError`.
 
         The signature is not looked at: that is for `require_signed`, once the word is news.
         """
-        if len(data) < HEAD.size + SIGNATURE:
+        if len(data) < START + SIGNATURE:
             raise ForeignError(f"A part was refused: it has {len(data)} bytes.")
         magic, version, kind, run, agent, exchange, length = HEAD.unpack_from(data)
         if magic != MAGIC or version != VERSION or kind not in WIDTH:
@@ -101,7 +117,7 @@ class PartCodec:
             raise ForeignError("A part was refused: it belongs to another run.")
         if agent not in self.keys:
             raise ForeignError(f"A part was refused: agent {agent} is not in the agreement.")
-        if len(data) != HEAD.size + WIDTH[kind] * length + SIGNATURE:
+        if len(data) != START + WIDTH[kind] * length + SIGNATURE:
             raise ForeignError(f"A part was refused: it announces {length} numbers.")
         return SignedWord(kind, agent, exchange, length, data)
 

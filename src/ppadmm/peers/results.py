@@ -101,6 +101,7 @@ def model_of(result: SiteResult) -> dict[str, Any]:
         "format": MODEL_FORMAT,
         "private": statement.private,
         "not_private_because": list(statement.not_private_because),
+        "trust": statement.trust.to_dict(),
         "classes": list(schema.label.names),
         "coefficients": coefficients(schema, outcome.model),
         "per_agent": outcome.averages.tolist(),
@@ -136,6 +137,7 @@ def figures_of(result: SiteResult) -> dict[str, Any]:
         "weights": terms.weighting,
         "site_weights": list(terms.site_weights),
         "agent_names": [each.name for each in terms.parties],
+        "left_out": [terms.parties[i].name for i in result.outcome.left_out],
         "partition": "peers",
         "graph": {"name": "agreement", "edges": [list(edge) for edge in terms.edges]},
         "records": [each.records for each in terms.parties],
@@ -226,6 +228,8 @@ def live_page(peer: Peer, part: PublicPart, started: str) -> str:
 
 def view_json(peer: Peer, part: PublicPart) -> bytes:
     """Return the counters of a moment as JSON, and whether the run is private."""
-    reasons = list(part.not_private_because)
-    plain = {"private": not reasons, "not_private_because": reasons, **asdict(peer.view())}
+    reasons, terms = list(part.not_private_because), part.agreement
+    trust = {"trust": terms.trust, "colluding": terms.colluding if terms.trusting.by_sum else None}
+    said = {**trust, "private": not reasons, "not_private_because": reasons}
+    plain = {**said, **asdict(peer.view())}
     return json.dumps(plain, allow_nan=False).encode() + b"\n"

@@ -233,8 +233,12 @@ class Participant(HoldsRecords):
         terms, seed = self.agreement, self.seed
         near, kind = terms.exchange(terms.graph).neighbours(self.number), agent_kind(terms.recipe)
         if seed is None:
-            return kind(rule, self.number, near, [ledger], SecureNoise())
+            return kind(rule, self.number, near, [ledger], SecureNoise(self._numbers(rule)))
         return kind(rule, self.number, near, [cast(Ledger, Replayed(ledger))], SeededNoise((seed,)))
+
+    def _numbers(self, rule: Algorithm[Any]) -> int:
+        """Return how many numbers a run may draw: two noises a round, none without records."""
+        return 2 * rule.rounds * self.public.parameters if self.records.n else 0
 
 
 def site_benefit(party: Participant, test: SiteRecords, model: Array) -> SiteBenefit:

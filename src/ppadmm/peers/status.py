@@ -180,6 +180,10 @@ class EventLog:
             self._listen(event, fields)
 
 
+_LINE = json.JSONEncoder(default=str)
+"""Made once: a peer writes a line in every round."""
+
+
 class JsonLines(logging.Formatter):
     """Spells a log record as one line of JSON."""
 
@@ -193,4 +197,4 @@ class JsonLines(logging.Formatter):
             "event": record.getMessage(),
             **getattr(record, "fields", {}),
         }
-        return json.dumps(content, default=str)
+        return _LINE.encode(content)

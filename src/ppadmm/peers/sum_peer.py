@@ -26,7 +26,15 @@ from ppadmm.agent import Agent, Message, Send
 from ppadmm.algorithms import SharedState
 from ppadmm.errors import ForeignError, ProtocolError
 from ppadmm.peers.control import ControlMessage
-from ppadmm.peers.parts import PART, PROPOSAL, PartCodec, Shelf, SignedWord, relayed
+from ppadmm.peers.parts import (
+    PART,
+    PROPOSAL,
+    PartCodec,
+    Shelf,
+    SignedWord,
+    members_digest,
+    relayed,
+)
 from ppadmm.peers.peer import Ended, Peer, Silence
 from ppadmm.sum_agent import RepeatsSpentError, SumAgent
 
@@ -119,13 +127,15 @@ class SumPeer(Peer):
 
     def _is_over(self) -> bool:
         """Say whether the exchange is complete, or given up by all who are left."""
+        self._require_part()
         self._join_in()
         if self.agent.proposed is not None:
-            return self._is_agreed(self.agent.proposed)
+            return self._is_agreed(self.agent.proposed, self.agent.exchange)
         return not self.agent.missing
 
     def _encoded(self, message: Message) -> bytes:
-        data = self._parts.part(message.agent, message.round, message.heard.value, self._key)
+        place = (message.agent, message.round, self.agent.members_in(message.round))
+        data = self._parts.part(place, message.heard.value, self._key)
         self._keep_word(self._parts.decode(data))
         return data
 
@@ -159,7 +169,8 @@ class SumPeer(Peer):
         """Say whether a word may matter: of this exchange or the next, from somebody else."""
         if word.agent == self.agent.number or word.agent not in self.agent.members:
             return False
-        return 0 <= word.exchange - self.agent.exchange <= 1
+        oldest = 0 if word.kind == PART else -1  # who was left out may have completed the exchange
+        return oldest <= word.exchange - self.agent.exchange <= 1
 
     def _require_length(self, word: SignedWord) -> None:
         """Refuse a word of another length than the terms say.
@@ -189,8 +200,9 @@ class SumPeer(Peer):
             return
         for j in self.agent.missing:
             data = self._shelf.get(PART, exchange, j)
-            if data is not None:
-                values = self._parts.decode(data).values
+            word = None if data is None else self._parts.decode(data)
+            if word is not None and word.among == members_digest(self.agent.members):
+                values = word.values
                 self._give(Message(j, exchange, SharedState(values, values[:, :0])))
 
     def _give(self, message: Message) -> None:
@@ -229,11 +241,14 @@ class SumPeer(Peer):
 
     def _answer(self, note: ControlMessage) -> None:
         """Say what the sender lacks and I have; one who was left out is told so."""
-        if note.agent in self.agent.members:
-            super()._answer(note)
-            self._say_words(PART, note.exchange, note.parts)
-            self._ask_again(note)
+        if note.agent not in self.agent.members:
+            for exchange in self.agent.proposals:
+                self._say_words(PROPOSAL, exchange, ())
+            return
+        super()._answer(note)
+        self._say_words(PART, note.exchange, note.parts)
         self._say_words(PROPOSAL, note.exchange, note.proposals)
+        self._ask_again(note)
 
     def _say_words(self, kind: int, exchange: int, held: Sequence[int]) -> None:
         for name in self._shelf.lacking(kind, exchange, held):
@@ -270,7 +285,8 @@ class SumPeer(Peer):
         self._say_own_proposal()
 
     def _keep_proposal(self, exchange: int, members: Sequence[int]) -> None:
-        own = self._parts.proposal(self.agent.number, exchange, members, self._key)
+        place = (self.agent.number, exchange, self.agent.members_in(exchange))
+        own = self._parts.proposal(place, members, self._key)
         self._shelf.put(self._parts.decode(own))
 
     def _say_own_proposal(self) -> None:
@@ -280,27 +296,29 @@ class SumPeer(Peer):
             self._shelf.said(name)
 
     def _proposals(self, exchange: int) -> dict[int, tuple[int, ...]]:
-        found = {}
-        for j in self._shelf.holders(PROPOSAL, exchange):
-            data = self._shelf.get(PROPOSAL, exchange, j)
-            found[j] = self._parts.decode(data).members if data else ()
-        return found
+        """Return what each proposed in an exchange, of those who know the same members as I do."""
+        words = [self._shelf.get(PROPOSAL, exchange, j) for j in range(self.agents)]
+        found = [self._parts.decode(data) for data in words if data is not None]
+        among = members_digest(self.agent.members_in(exchange))
+        return {word.agent: word.members for word in found if word.among == among}
 
-    def _is_agreed(self, members: Sequence[int]) -> bool:
+    def _is_agreed(self, members: Sequence[int], exchange: int) -> bool:
         """Say whether all of `members` proposed them."""
-        said = self._proposals(self.agent.exchange)
+        said = self._proposals(exchange)
         return all(said.get(j) == tuple(members) for j in members)
 
-    def _join_in(self) -> None:
-        """Propose what another proposed, if I miss the same sites and waited for some time, too.
+    def _require_part(self) -> None:
+        """End if all others went on without this site, whether or not it completed the exchange."""
+        exchange, sites = self.agent.exchange, len(self.agent.members)
+        for e in (exchange - 1, exchange):
+            for members in set(self._proposals(e).values()):
+                others = self.agent.number not in members and 2 * len(members) > sites
+                if others and self._is_agreed(members, e):
+                    raise Ended("the others went on without this site, which was away for too long")
 
-        If all others went on without this site, its part in the run is over.
-        """
-        found = self._proposals(self.agent.exchange)
-        for members in sorted(set(found.values())):
-            others = 2 * len(members) > len(self.agent.members)
-            if self.agent.number not in members and others and self._is_agreed(members):
-                raise Ended("the others went on without this site, which was away for too long")
+    def _join_in(self) -> None:
+        """Propose what another proposed, if I miss the same sites and waited for some time, too."""
+        for members in sorted(set(self._proposals(self.agent.exchange).values())):
             waited = time.monotonic() - self._since
             joins = self.agent.proposed is None and waited >= SOON * self.agreement.patience
             gone = set(self.agent.members) - set(members)

@@ -18,7 +18,6 @@ from ppadmm.runs.report.page import content_hash, signed, templates
 from ppadmm.runs.report.svg import Mark, Series, line_chart, short
 from ppadmm.runs.tables import WIDTH, fill, table
 from ppadmm.runs.text import NOISES
-from ppadmm.statements.claims import UNITS
 
 MADE_UP = (
     "A forecast on made-up records of {count} populations, not on yours: the range is over noise "
@@ -105,7 +104,15 @@ def warnings(plan: Plan) -> list[str]:
 
 def facts(plan: Plan) -> list[tuple[str, str]]:
     """Return what a run would use and what to expect, as (name, words)."""
-    return [*_settings(plan), *_errors(plan)]
+    return [*_trust(plan), *_settings(plan), *_errors(plan)]
+
+
+def _trust(plan: Plan) -> list[tuple[str, str]]:
+    """Say first of all what ε would rest on."""
+    claim = plan.trust
+    lying = [("not noticed", claim.unnoticed)] if claim.unnoticed else []
+    assumed = "; ".join(claim.assumes) + "."
+    return [("trust", f"{claim.name}. {claim.sees}"), ("assumed", assumed), *lying]
 
 
 def worth(plan: Plan) -> str:
@@ -128,18 +135,23 @@ def _settings(plan: Plan) -> list[tuple[str, str]]:
     if used is None:
         return []
     noise = max(used.noise, key=lambda scales: max(scales.values()))
-    weight = f"λ̂ = {used.regularisation:.3g}" if used.regularisation else f"η = {used.eta:g}"
+    weight = f"λ̂ = {used.regularisation:.3g}" if used.regularisation else f"η = {used.eta:.4g}"
     rows = [
         ("rounds", f"{used.rounds}, {weight}"),
         ("noise", ", ".join(f"{NOISES[name]} = {scale:.3g}" for name, scale in noise.items())),
     ]
     if not plan.spec.recipe.pooled:
         rows.append(("messages", _messages(plan, used.releases)))
-    promise = f"ε = {used.epsilon_proven:.4g} for {UNITS[plan.spec.adjacency]}"
+    promise = f"ε = {used.epsilon_proven:.4g} for {plan.trust.unit(plan.spec.adjacency)}"
     return [*rows, ("guarantee", f"{promise} (bound: {used.theorem}; docs/privacy.md)")]
 
 
 def _messages(plan: Plan, releases: int) -> str:
+    if plan.spec.recipe.everyone:
+        return (
+            f"{releases} per agent to all {plan.hearers} others, handed on by neighbours: "
+            f"{plan.first_bytes:,} bytes once, then {plan.message_bytes:,} bytes a round"
+        )
     low, most = min(plan.degrees), max(plan.degrees)
     few = "at most " if plan.spec.recipe.tests else ""
     span = f"{low}" if low == most else f"{low} to {most}"
@@ -164,6 +176,7 @@ def _errors(plan: Plan) -> list[tuple[str, str]]:
 def _answers(plan: Plan) -> list[str]:
     """Answer "which ε for this error", and say why a budget cannot be reached."""
     found = [plan.expected.infeasible] if plan.expected.infeasible else []
+    found += _other_trust(plan)
     if (target := plan.target) is None:
         return found
     if target.epsilon is None:
@@ -178,6 +191,24 @@ def _answers(plan: Plan) -> list[str]:
             f"{target.error:g}; {target.share:.0%} of the simulated runs reach it there."
         )
     return [answer, *found]
+
+
+def _other_trust(plan: Plan) -> list[str]:
+    """Say what the other trust model would change for these sites."""
+    change = plan.other_trust
+    if change is None or not change.gains or plan.expected.median is None:
+        return []
+    less = "less" if change.gain > 0.0 else "more"
+    by = f"{abs(change.gain):.4f} {less} error (± {change.uncertainty:.4f})"
+    if plan.trust.by_sum:
+        return [
+            f"With --trust local, where nobody is trusted, the same sites get {by} than with sums."
+        ]
+    c = plan.spec.colluding
+    return [
+        f"With --trust sum these {plan.spec.agents} sites get {by}, if at most {c} of them puts "
+        "its knowledge together with others and all follow the protocol (docs/choosing-trust.md)."
+    ]
 
 
 def _curve_rows(plan: Plan) -> list[tuple[str, str, str]]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from ppadmm.algorithms import title_of
-from ppadmm.algorithms.method import MethodSpec
+from ppadmm.algorithms.method import MethodSpec, usual_algorithm
 from ppadmm.errors import InputError
 from ppadmm.planning.error_ranges import Change, Forecast, compared
 from ppadmm.planning.forecast import Judged, Population, Progress, infeasible, setup, simulate
@@ -28,10 +28,11 @@ from ppadmm.planning.populations import (
     resampled,
     sites_of,
 )
-from ppadmm.planning.result import Plan, Target
+from ppadmm.planning.result import TRUST, Plan, Target
 from ppadmm.planning.scenario import Scenario
 from ppadmm.planning.specification import PlanSpec
 from ppadmm.problem import KINDS, loss_for, make_graph
+from ppadmm.summing.trust import LOCAL, SUM
 
 __all__ = ["Plan", "PlanSpec", "most_simulated", "plan"]
 
@@ -227,7 +228,7 @@ def _changes(case: Scenario, spec: PlanSpec) -> list[tuple[str, str, Scenario]]:
     if half < case.features:
         words = f"the {half} most telling features only"
         found.append(("features", words, replace(case, features=half)))
-    if len(case.graph.edges) < N * (N - 1) // 2 and not pooled:
+    if len(case.graph.edges) < N * (N - 1) // 2 and not (pooled or case.method.recipe.everyone):
         complete = make_graph("complete", N)
         found.append(("graph", "a complete network", replace(case, graph=complete)))
     if case.graph.name in KINDS and not pooled:
@@ -239,9 +240,25 @@ def _changes(case: Scenario, spec: PlanSpec) -> list[tuple[str, str, Scenario]]:
         found.append(("adjacency", words, replace(case, method=weaker)))
     usual = MethodSpec().algorithm
     if case.method.algorithm != usual and not pooled:
-        other = replace(case, method=replace(case.method, algorithm=usual))
-        found.append(("algorithm", f"{title_of(usual)} instead", other))
-    return found
+        same = replace(case.method, algorithm=usual, trust=LOCAL)
+        other = case.by_rule(usual) if case.method.recipe.everyone else same
+        found.append(("algorithm", f"{title_of(usual)} instead", replace(case, method=other)))
+    return [*found, *_trusts(case)]
+
+
+def _trusts(case: Scenario) -> list[tuple[str, str, Scenario]]:
+    """Return the same with the other trust model, where there is one."""
+    N, method = case.graph.size, case.method
+    if method.recipe.pooled or N < 2:
+        return []
+    if method.trusting.by_sum:
+        other, words = case.by_rule(method.algorithm), "trust local: noise of its own at every site"
+    else:
+        other, c = case.by_rule(usual_algorithm(SUM), SUM), method.colluding
+        words = f"trust sum: sites see sums only, at most {c} of {N} collude"
+        if c >= N:
+            return []
+    return [(TRUST, words, replace(case, method=other))]
 
 
 def _doubled(case: Scenario) -> Scenario:

@@ -6,13 +6,17 @@ from typing import Any
 import numpy as np
 
 from ppadmm import __version__
+from ppadmm.algorithms.newton import moment_length
 from ppadmm.planning.error_ranges import Change, Forecast, dealt_over, is_useless
 from ppadmm.planning.forecast import Setup
 from ppadmm.planning.joining import Joining
 from ppadmm.planning.specification import PlanSpec
+from ppadmm.statements.trust_claim import TrustClaim
 
-FORMAT = 2
+FORMAT = 3
 """Of what `to_dict` returns."""
+TRUST = "trust"
+"""The change that is the other trust model."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +65,28 @@ class Plan:
 
     @property
     def message_bytes(self) -> int:
-        """Two vectors of doubles, θ and the sum of all released, without the envelope."""
-        return 16 * self.parameters
+        """Bytes without the envelope: a slope, or θ and the sum of all released."""
+        return (8 if self.spec.recipe.everyone else 16) * self.parameters
+
+    @property
+    def first_bytes(self) -> int:
+        """Bytes of the first message of those who hear everybody: second moments."""
+        return 8 * moment_length(self.features) if self.spec.recipe.everyone else 0
+
+    @property
+    def hearers(self) -> int:
+        """To how many others an agent speaks, at the most."""
+        return self.spec.agents - 1 if self.spec.recipe.everyone else max(self.degrees)
+
+    @property
+    def trust(self) -> TrustClaim:
+        """What ε would rest on."""
+        return TrustClaim.of(self.spec.method, self.spec.agents, sum(self.spec.holdings))
+
+    @property
+    def other_trust(self) -> Change | None:
+        """What the other trust model would change, if it was simulated."""
+        return next((change for change in self.changes if change.name == TRUST), None)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain data, fit for JSON (docs/plan.md says what is what)."""
@@ -80,6 +104,7 @@ class Plan:
             "graph": {"name": self.graph_name, "degrees": list(self.degrees)},
             "epsilon": self.epsilon,
             "delta": self.spec.delta,
+            "trust": self.trust.to_dict(),
             "settings": self._settings(),
             "expected": {**self.expected.to_dict(), "errors": list(self.expected.errors)},
             "non_private": {"error": float(np.median(self.non_private)), "low": low, "high": high},
@@ -105,7 +130,7 @@ class Plan:
         return {
             **asdict(self.setup),
             "noise": list(self.setup.noise),
-            "messages_per_agent": 0 if pooled else self.setup.releases * max(self.degrees),
+            "messages_per_agent": 0 if pooled else self.setup.releases * self.hearers,
             "bytes_per_message": self.message_bytes,
-            "bytes_per_agent_and_round": 0 if pooled else self.message_bytes * max(self.degrees),
+            "bytes_per_agent_and_round": 0 if pooled else self.message_bytes * self.hearers,
         }

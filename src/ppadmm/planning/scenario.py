@@ -10,6 +10,7 @@ from ppadmm.algorithms.base import site_in
 from ppadmm.algorithms.method import MethodSpec, choose, settings_of, strictest, weigh
 from ppadmm.problem import KINDS, Graph, Loss, Risk, make_graph
 from ppadmm.problem.graphs import ALONE
+from ppadmm.summing.trust import LOCAL, SUM
 
 ONE_PLACE = Graph(1, (), ALONE)
 """The network of a single agent."""
@@ -57,9 +58,8 @@ class Scenario:
         """Return every agent's place in the network, or the one place of pooled records."""
         if self.method.recipe.pooled:
             return [Site(0, 1, (), risks[0])]
-        weights = self.weights(epsilon)
-        n = sum(self.records)
-        return [site_in(self.graph, i, risk, weights, n) for i, risk in enumerate(risks)]
+        weights, graph, n = self.weights(epsilon), self.method.exchange(self.graph), self.records
+        return [site_in(graph, i, risk, weights, sum(n)) for i, risk in enumerate(risks)]
 
     def weights(self, epsilon: float) -> tuple[float, ...]:
         """Return how much each site counts."""
@@ -71,12 +71,22 @@ class Scenario:
         pooled = self.method.recipe.pooled
         return (sum(self.records),) if pooled else self.records
 
+    def by_rule(self, algorithm: str, trust: str = LOCAL) -> MethodSpec:
+        """Return the method with another algorithm or trust; its settings follow by rule."""
+        return replace(
+            self.method,
+            algorithm=algorithm,
+            trust=trust,
+            weights=None if trust == SUM else self.method.weights,
+            rounds=None,
+            eta=None,
+            beta=None,
+        )
+
     def alone(self, agent: int) -> "Scenario":
         """Return one agent by itself: all by rule, with what its recipe names for one place."""
         name = name_alone(self.method.algorithm)
-        method = replace(
-            self.method, algorithm=name, rounds=None, eta=None, regularisation=0.0, beta=None
-        )
+        method = replace(self.by_rule(name), regularisation=0.0)
         one = slice(agent, agent + 1)
         return replace(
             self,
@@ -97,8 +107,10 @@ class Scenario:
         if self.graph.size == 2:
             return self.alone(1 - agent)
         left = [i for i in range(self.graph.size) if i != agent]
+        c = min(self.method.colluding, len(left) - 1)
         return replace(
             self,
+            method=replace(self.method, colluding=c),
             records=tuple(self.records[i] for i in left),
             graph=_without(self.graph, agent),
             fractions=tuple(self.fractions[i] for i in left if self.fractions),

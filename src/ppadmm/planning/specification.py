@@ -51,6 +51,8 @@ class PlanSpec(MethodSpec):
         Further budgets for the curve.
     rounds, eta, beta, multiclass, regularisation, weights, knots, calibration, speaking : optional
         As in `ppadmm.RunSpec`.
+    trust, colluding, repeats : optional
+        As in `ppadmm.RunSpec`.
     like : str, optional
         A data set or a kind of population that the records may resemble.
     public, schema, label, data_dir : str, optional

@@ -126,11 +126,13 @@ class MarginRisk(HoldsRecords):
         if len(theta) == 1 and self.packed is not None:
             return self.packed.gradient(theta[0], self.loss, single)[None] / self.n
         blocks = self._single_blocks if single else self._blocks
-        points = theta.T.astype(blocks[0].dtype)
+        # one replicate is a vector: fewer steps around the same products
+        points = (theta[0] if len(theta) == 1 else theta.T).astype(blocks[0].dtype, copy=False)
         total = np.zeros(points.shape)
         for block in blocks:
             total += block.T @ self.loss.gradient(block @ points)
-        return total.T / self.n
+        total /= self.n
+        return total[None] if len(theta) == 1 else total.T
 
     @unflagged
     def hessian(self, theta: Array, single: bool = False) -> Array:

@@ -15,8 +15,11 @@ from ppadmm.runs.saved import read_json
 from ppadmm.runs.tables import fill
 from ppadmm.statements import certificate as certificates
 from ppadmm.statements import consistency
-from ppadmm.statements.certificate import NOT_PROVEN, WEIGHT, Verdict
+from ppadmm.statements.certificate import WEIGHT, Verdict
 from ppadmm.statements.claims import rounded_up
+from ppadmm.statements.noise_check import NOISES
+from ppadmm.statements.trust_claim import TrustClaim
+from ppadmm.summing.trust import SUM
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -170,7 +173,7 @@ def _require_ledger(verdict: Verdict, ledger: Path) -> None:
 def verdicts_text(paths: Sequence[Path], verdicts: Sequence[Verdict]) -> str:
     """Return what certificates say, what was checked and what none can show."""
     parts = [_verdict_lines(path, v) for path, v in zip(paths, verdicts, strict=True)]
-    last = "No certificate can prove: " + "; ".join(NOT_PROVEN) + "."
+    last = "No certificate can prove: " + "; ".join(verdicts[0].not_proven) + "."
     parts = [[*parts[0], last]] if len(parts) == 1 else [*parts, [last]]
     return "\n\n".join("\n".join(map(fill, part)) for part in parts)
 
@@ -202,8 +205,21 @@ def _claims(statement: dict[str, Any]) -> list[str]:
             f"ε = {rounded_up(entry['spent'])} of {entry['granted']:g} at δ = {entry['delta']:g} "
             f"({entry['adjacency']}, {entry['rule']} rule)."
         )
+    claim = TrustClaim.from_dict(statement["trust"])
+    how = f"PRIVATE, {claim.short}:" if claim.by_sum else "PRIVATE:"
     return [
-        f"PRIVATE: ε = {rounded_up(statement['epsilon'])} at δ = {statement['delta']:g} for "
+        f"{how} ε = {rounded_up(statement['epsilon'])} at δ = {statement['delta']:g} for "
         f"{statement['unit']}.",
+        *claim.lines(),
+        *_shares(statement),
         together,
     ]
+
+
+def _shares(statement: dict[str, Any]) -> list[str]:
+    """Say what share of the noise of a sum a site that speaks for itself added."""
+    agents = statement["agents"]
+    if statement["trust"]["kind"] != SUM or len(agents) > 1:
+        return []
+    sizes = ", ".join(f"{NOISES.get(k, k)} = {v:.4g}" for k, v in agents[0]["noise"].items())
+    return [f"{agents[0]['name']} says that it added a share of the noise of {sizes}."]

@@ -116,8 +116,12 @@ def rounds_shown(rounds: int) -> NDArray[np.int64]:
 def running_models(trace: Trace, rounds: NDArray[np.int64]) -> Array:
     """Return every agent's averaged model after each of `rounds`: (P, N, d), replicate 0.
 
-    Post-processing of releases, hence covered by whatever covers them.
+    Post-processing of releases, hence covered by whatever covers them. Where all add up what all
+    said it is θ after a round, which is what they know before the next; at the end, the model.
     """
+    if trace.models is not None:
+        after = np.concatenate([trace.releases[1:, :, 0], trace.models[None, :, 0]])
+        return np.asarray(after[rounds - 1])
     until = [Trace(trace.releases[:t], trace.spoke[:t]) for t in rounds]
     return np.stack([part.agent_models()[:, 0] for part in until])
 
@@ -127,6 +131,8 @@ def figures_by_round(
 ) -> dict[str, Any]:
     """Judge the running averaged model on held-out records: a local diagnostic, not covered."""
     rounds = rounds_shown(trace.rounds)
+    if trace.models is not None:
+        rounds = rounds[1:]  # before the first step θ is 0, which is no model
     # One round at a time: the models of all agents in all rounds may be large.
     each = (running_models(trace, rounds[k : k + 1])[0] for k in range(len(rounds)))
     models = np.stack([averaged(models, weights) for models in each])

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 POOLED = "all, pooled"
 """What the one agent is called that has everybody's records."""
+LOCAL_BUDGET = "each agent's budget (ε, δ) and the size of its noise"
+SUM_BUDGET = "the strictest budget (ε, δ) of all sites, and each one's share of the noise"
 
 
 def facts_of(prepared: "Prepared", output: "EngineOutput") -> RunFacts:
@@ -29,9 +31,10 @@ def facts_of(prepared: "Prepared", output: "EngineOutput") -> RunFacts:
         parameters=federation.setup.parameters,
         edges=federation.graph.edges,
         agents=_agents(prepared, output),
+        total=sum(federation.records),
         schema=federation.schema.digest(),
         settings=spec_digest(spec, federation.schema),
-        public=_public(federation.schema.confirmed),
+        public=_public(federation.schema.confirmed, spec.trusting.by_sum),
         started=output.started.isoformat(timespec="seconds"),
         noise_source=noise_source(spec, spec.seed),
         not_private_because=prepared.not_private_because,
@@ -92,6 +95,7 @@ def _agents(prepared: "Prepared", output: "EngineOutput") -> tuple[AgentFacts, .
             releases=int(output.trace.messages[i, 0]),
             reserved=end.reserved[0],
             spent=end.spent[0],
+            noise={name: float(size[0]) for name, size in end.scales.items()},
         )
         for i, end in enumerate(output.endings)
     )
@@ -104,12 +108,12 @@ def _caveats(prepared: "Prepared") -> tuple[str, ...]:
     return (*([alone] if spec.agents == 1 else []), *([caveat] if caveat else []))
 
 
-def _public(confirmed: bool) -> tuple[str, ...]:
+def _public(confirmed: bool, by_sum: bool) -> tuple[str, ...]:
     how = "a person confirmed" if confirmed else "inferred from the records, NOT public"
     return (
         "the number of records of each agent",
         f"the schema: columns, bounds, categories and classes ({how})",
         "the network: who talks to whom",
         "algorithm, loss, rounds, η, β, the weights of the agents and that of the regulariser",
-        "each agent's budget (ε, δ) and the size of its noise",
+        SUM_BUDGET if by_sum else LOCAL_BUDGET,
     )

@@ -170,6 +170,7 @@ def model_dict(result: Result) -> dict[str, Any]:
         "format": MODEL_FORMAT,
         "private": result.statement.private,
         "not_private_because": list(result.statement.not_private_because),
+        "trust": result.statement.trust.to_dict(),
         "classes": list(schema.label.names),
         "coefficients": coefficients(schema, result.model),
         "per_agent": result.agent_models.tolist(),

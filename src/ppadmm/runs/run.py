@@ -47,7 +47,7 @@ OnRound = Callable[[int], None]
 Advise = Callable[[str], None]
 Engine = Callable[[Sequence[AgentFactory], OnRound | None], tuple[local.Trace, list[local.Ending]]]
 """Drives agents made from their roles to the end of a run."""
-FORMAT = 2
+FORMAT = 3
 """Of what `to_dict` returns; a report needs the format that it knows."""
 
 
@@ -380,7 +380,8 @@ def execute(
 ) -> EngineOutput:
     """Drive the agents to the end; nothing is held against test records."""
     now, started = datetime.now().astimezone(), time.perf_counter()
-    spec, federation, rounds = prepared.spec, prepared.federation, prepared.settings.rounds
+    spec, federation, before = prepared.spec, prepared.federation, prepared.spec.trusting.announced
+    rounds = prepared.settings.rounds + before
     on_round = None if progress is None else lambda t: progress(t + 1, rounds)
     own = [replace(prepared.settings, budgets=(budget,)) for budget in prepared.budgets]
     if engine is None:
@@ -392,7 +393,7 @@ def execute(
     else:
         roles = agent_factories(federation, prepared.method, own, spec.seed, spec.guaranteed)
         trace, endings = engine(roles, on_round)
-    return EngineOutput(trace, endings, now, time.perf_counter() - started)
+    return EngineOutput(trace.since(before), endings, now, time.perf_counter() - started)
 
 
 def _result(prepared: Prepared, output: EngineOutput) -> Result:

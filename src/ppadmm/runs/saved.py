@@ -25,10 +25,10 @@ COVERED = (
 )  # fmt: skip
 """What of result.json is public or follows from releases; all the rest is a local diagnostic."""
 COVERED_OF_MODEL = (
-    "format", "private", "not_private_because", "classes", "coefficients", "per_agent", "schema",
-    "schema_digest",
+    "format", "private", "not_private_because", "trust", "classes", "coefficients", "per_agent",
+    "schema", "schema_digest",
 )  # fmt: skip
-MODEL_FORMAT, RELEASES_FORMAT = 1, 1
+MODEL_FORMAT, RELEASES_FORMAT = 2, 1
 AGAIN = "use the ppadmm that wrote it, or train again"
 PATHS = ("data", "schema", "graph")
 

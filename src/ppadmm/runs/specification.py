@@ -74,6 +74,13 @@ class RunSpec(MethodSpec):
     knots : int, optional
         Knots of every curve that names none in the schema; 0 for straight lines. Chosen by rule
         from the number of records, the number of columns and ε (`ppadmm.data.knots`).
+    trust : str
+        local: each message is private by itself; or sum, with the algorithm newton: sites see sums
+        only and share the noise (docs/choosing-trust.md).
+    colluding : int
+        With sums: how many sites may put their knowledge together without breaking the claim.
+    repeats : int
+        With sums: how often one may be made again without a site that is missing.
     calibration : str
         proven, or paper: to compare with, never private.
     adjacency : str

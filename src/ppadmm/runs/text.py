@@ -8,6 +8,7 @@ from ppadmm.ledger.text import booked_lines
 from ppadmm.runs.benefit import SiteBenefit
 from ppadmm.runs.run import Result
 from ppadmm.runs.tables import WIDTH, fill
+from ppadmm.summing.trust import SUM
 
 MOST_NAMED = 12
 UNBROKEN = "\N{NO-BREAK SPACE}"
@@ -16,6 +17,7 @@ UNBROKEN = "\N{NO-BREAK SPACE}"
 NOISES = {
     "sigma1": "σ₁",
     "sigma2": "σ₂",
+    "sigma_moments": "σ of second moments",
     "test": "σ of a test",
     "epsilon_per_release": "ε of a release",
 }
@@ -72,7 +74,7 @@ def _setting(result: Result, figures: dict[str, Any]) -> str:
     return (
         f"{figures['algorithm']} on {spec.data_name}: {place}, {sum(figures['records']):,} "
         f"training records, {figures['features']} features, {classes}{figures['rounds']} "
-        f"round{'' if figures['rounds'] == 1 else 's'}, η = {figures['eta']:g}"
+        f"round{'' if figures['rounds'] == 1 else 's'}, η = {figures['eta']:.4g}"
     )
 
 
@@ -98,18 +100,26 @@ def _test_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
             f"{1 - figures['test_error']:.4f}   of {figures['test_records']:,} held-out records "
             f"(always the commonest class: {figures['test_majority']:.4f})",
         ),
-        ("  per agent", f"{min(accuracies):.4f} to {max(accuracies):.4f}"),
+        *([("  per agent", _range(accuracies))] if min(accuracies) < max(accuracies) else []),
         ("test AUC", "not defined (one class only)" if auc is None else f"{auc:.4f}"),
         ("test log loss", f"{figures['test_log_loss']:.4f}"),
     ]
 
 
+def _range(values: Sequence[float]) -> str:
+    return f"{min(values):.4f} to {max(values):.4f}"
+
+
 def _cost_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
     work = f"{figures['passes']:.0f} passes over each agent's records, {figures['seconds']:.2f} s"
     low, high = min(figures["releases"]), max(figures["releases"])
+    many = f"{high}" if low == high else f"{low} to {high}"
+    noise = _noise(max(figures["noise"], key=lambda scales: max(scales.values())))
+    if figures["statement"]["trust"]["kind"] == SUM:
+        return [("share of noise", noise), ("sums", many), ("work", work)]
     return [
-        ("noise", _noise(max(figures["noise"], key=lambda scales: max(scales.values())))),
-        ("releases", (f"{high}" if low == high else f"{low} to {high}") + " per agent"),
+        ("noise", noise),
+        ("releases", f"{many} per agent"),
         ("work", work),
     ]
 

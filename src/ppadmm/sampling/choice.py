@@ -40,6 +40,11 @@ def kernels(drawn: int) -> Any:
     return (_compiled() if _compile(drawn) else None) or vectorised
 
 
+def loads(expected: int) -> bool:
+    """Whether so many numbers will make `auto` load numba, which nobody else did."""
+    return "numba" not in sys.modules and _compile(expected)
+
+
 @cache
 def _compiled() -> Any:
     try:

@@ -76,12 +76,16 @@ class Stock:
         self._next = start
         return self._collected(n)
 
+    def prepare(self) -> None:
+        """Draw a batch if none is left, for whatever will be paid for."""
+        if self._next == len(self._ready):
+            self._ready, self._next = draw(self.law, self.stream, self._drawn), 0
+
     def _collected(self, n: int) -> Deviates:
         """Return n numbers, of several batches if need be."""
         taken, filled = Deviates.blank(n), 0
         while filled < n:
-            if self._next == len(self._ready):
-                self._ready, self._next = draw(self.law, self.stream, self._drawn), 0
+            self.prepare()
             some = min(n - filled, len(self._ready) - self._next)
             self._ready.move(self._next, some, taken, filled)
             self._next += some
@@ -142,6 +146,13 @@ class Store:
         """Return n numbers of a law that nobody had before."""
         with self._turn:
             return self._stocks[law].take(n)
+
+    def expect(self, n: int) -> None:
+        """Load and try what is quickest for n numbers, so that the first round is not late."""
+        if choice.loads(n):
+            choice.kernels(n)
+            with self._turn:
+                self._stocks["normal"].prepare()
 
     def word(self) -> int:
         """Return a word that nobody had before."""

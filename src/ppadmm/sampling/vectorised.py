@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -20,6 +21,8 @@ Lanes: TypeAlias = NDArray[np.intp]
 _HALF = np.uint64(1 << 63)
 _LOW = np.uint64(0xFFFFFFFF)
 _ONE, _TWO, _32 = np.uint64(1), np.uint64(2), np.uint64(32)
+_WIDEST = 32
+"""Noise whose whole part is this or more is for `grid.exactly`."""
 _FALL, _PASS, _PART, _NARROW, _FRACTION, _SIGN, _DONE = range(7)
 
 
@@ -197,25 +200,48 @@ def release(
     unit: float,
     found: Array,
 ) -> NDArray[np.bool_]:
-    """Do as `compiled.release`."""
-    m, shift = np.uint64(M), np.uint64(j)
-    least = m * whole.astype(np.uint64) + _upper(m, digit) + (_ONE << (shift - _ONE))
+    """Do as `compiled.release`.
+
+    Where all noise is below 2⁵³ it is a double, as `point` is: their sum in floating point is then
+    the one rounding. Noise is a whole number up to there, so that a zero has no sign.
+    """
+    m, shift, half = _constants(M, j)
+    least = m * whole.view(np.uint64)
+    least += _upper(M, digit)
+    least += half
     size = least >> shift
-    certain = (m * digit <= ~m) | (size == (least + _ONE) >> shift)
-    decided = certain & (whole < 32) & (np.abs(values) < 2.0**83 * unit)
-    noise = size.astype(np.int64)
-    noise = np.where(negative, -noise, noise)
-    point = np.rint(np.where(decided, values, 0.0) / unit)
-    found[:] = _sum(point, noise) * unit
-    return np.asarray(decided)
+    decided = (whole < _WIDEST) & (np.abs(values) < 2.0**83 * unit)
+    certain = m * digit <= ~m
+    if not certain.all():
+        decided &= certain | (size == (least + _ONE) >> shift)
+    noise = size.view(np.int64)
+    np.negative(noise, out=noise, where=negative)
+    point = np.rint((values if decided.all() else np.where(decided, values, 0.0)) / unit)
+    exact = _WIDEST * M >> j < 1 << 53
+    total = point + noise if exact else _sum(point, noise)
+    np.multiply(total, unit, out=found)
+    return decided
 
 
-def _upper(m: np.uint64, digit: Words) -> Words:
-    """Return ⌊m·digit/2⁶⁴⌋, from products of 32 bits each."""
-    m_high, m_low, high, low = m >> _32, m & _LOW, digit >> _32, digit & _LOW
-    cross, other = m_low * high, m_high * low
-    middle = ((m_low * low) >> _32) + (cross & _LOW) + (other & _LOW)
-    return np.asarray(m_high * high + (cross >> _32) + (other >> _32) + (middle >> _32))
+@lru_cache(maxsize=64)
+def _constants(M: int, j: int) -> tuple[np.uint64, np.uint64, np.uint64]:
+    """Return M, j and 2ʲ⁻¹ as words; a run has two of each, in every round."""
+    return np.uint64(M), np.uint64(j), np.uint64(1 << j - 1)
+
+
+def _upper(M: int, digit: Words) -> Words:
+    """Return ⌊M·digit/2⁶⁴⌋, from products of 32 bits each; no sum is beyond 64 bits."""
+    (m_high, _, _), (m_low, _, _) = _constants(M >> 32, 1), _constants(M & 0xFFFFFFFF, 1)
+    high, low = digit >> _32, digit & _LOW
+    first = m_low * low
+    first >>= _32
+    first += m_low * high
+    second = m_high * low
+    second += first & _LOW
+    high *= m_high
+    high += first >> _32
+    high += second >> _32
+    return high
 
 
 def _sum(point: Array, noise: Wholes) -> Array:

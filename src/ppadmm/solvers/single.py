@@ -2,6 +2,8 @@
 
 The metric is the inverse Hessian itself (d × d), corrected by every step (BFGS) and kept from round
 to round: rounds change only the linear term, so that what was learnt stays true nearby.
+
+Products are written as `a.dot(b)`: the same numbers as `a @ b`, in half the time for short vectors.
 """
 
 from collections.abc import Callable
@@ -92,11 +94,14 @@ class Task(HoldsRecords):
         blur = base.SINGLE_BLUR * self.risk.loss.smoothness
         return base.rough(self.tolerance) + blur * _norm(theta)
 
-    def residual(self, at: At) -> float:
-        """Bound ‖∇F(θ)‖, rounding included; no bound without an evaluation in double precision."""
+    def residual(self, at: At, norm: float) -> float:
+        """Bound ‖∇F(θ)‖, rounding included, from its `norm` as it was evaluated.
+
+        There is no bound without an evaluation in double precision.
+        """
         if not at.double:
             return inf
-        return _norm(self.gradient(at)) + (self.fixed + self.growing * _norm(at.theta))
+        return norm + (self.fixed + self.growing * _norm(at.theta))
 
 
 def supports(sub: Subproblem, memory: Any) -> bool:
@@ -117,8 +122,7 @@ def solve(sub: Subproblem, start: Warm, tolerance: float) -> Solution:
     W = metric(sub.risk, start.memory, at.theta, task.mu)
     steps, left = PATIENCE, base.MAX_ITERATIONS
     while left > 0:
-        at = _advance(task, at, W, min(steps, left))
-        residual = task.residual(at)
+        at, residual = _advance(task, at, W, min(steps, left))
         if residual <= tolerance:
             warm = Warm(at.theta[None], at.data[None], Inverse(task.mu, W))
             return Solution(warm, np.array([residual]), sub.risk.passes - before)
@@ -141,27 +145,30 @@ def metric(risk: Risk, memory: Any, point: Array, mu: float, invert: Invert | No
     return (invert or _inverse)(hessian, mu)
 
 
-def _advance(task: Task, at: At, W: Array, steps: int) -> At:
-    """Step until the residual is small enough or the steps are over; corrects W in place."""
+def _advance(task: Task, at: At, W: Array, steps: int) -> tuple[At, float]:
+    """Step until the residual is small enough or the steps are over; corrects W in place.
+
+    The residual of the point is returned with it.
+    """
     F = task.gradient(at)
+    norm = _norm(F)
     for _ in range(steps):
-        norm = _norm(F)
-        if norm <= task.tolerance and task.residual(at) <= task.tolerance:
-            break
-        new, new_F = _step(task, at, F, -(W @ F), single=norm > task.rough(at.theta))
+        if norm <= task.tolerance and (residual := task.residual(at, norm)) <= task.tolerance:
+            return at, residual
+        new, new_F = _step(task, at, F, -W.dot(F), single=norm > task.rough(at.theta))
         _correct(W, new.theta - at.theta, new_F - F)
-        at, F = new, new_F
-    return at
+        at, F, norm = new, new_F, _norm(new_F)
+    return at, task.residual(at, norm)
 
 
 def _step(task: Task, at: At, F: Array, p: Array, single: bool) -> tuple[At, Array]:
     """Take α = 1, or less where that overshoots, judging by slopes alone (see `descend`)."""
-    slope0, alpha = -float(F @ p), 1.0
+    slope0, alpha = -float(F.dot(p)), 1.0
     for _ in range(base.MAX_BACKTRACKS):
         theta = at.theta + (p if alpha == 1.0 else alpha * p)
         new = At(theta, task.risk.gradient(theta[None], single)[0], not single)
         new_F = task.gradient(new)
-        slope = float(new_F @ p)
+        slope = float(new_F.dot(p))
         if slope <= 0.5 * slope0:
             break
         alpha *= min(max(slope0 / (slope0 + slope), 0.1), 0.9)
@@ -170,11 +177,11 @@ def _step(task: Task, at: At, F: Array, p: Array, single: bool) -> tuple[At, Arr
 
 def _correct(W: Array, s: Array, y: Array) -> None:
     """BFGS, in place: W ← (I − ρsyᵀ)W(I − ρysᵀ) + ρssᵀ = W + usᵀ + suᵀ, ρ = 1/(s·y)."""
-    sy = float(s @ y)
+    sy = float(s.dot(y))
     if not sy > TINY:
         return
-    Wy = W @ y
-    u = (0.5 * (1.0 + float(y @ Wy) / sy) * s - Wy) / sy
+    Wy = W.dot(y)
+    u = (0.5 * (1.0 + float(y.dot(Wy)) / sy) * s - Wy) / sy
     half = u[:, None] * s
     W += half
     W += half.T
@@ -187,4 +194,4 @@ def _inverse(matrix: Array, mu: float) -> Array:
 
 
 def _norm(vector: Array) -> float:
-    return sqrt(float(vector @ vector))
+    return sqrt(vector.dot(vector))

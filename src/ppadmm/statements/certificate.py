@@ -21,6 +21,7 @@ from ppadmm.ledger.balance import cost
 from ppadmm.ledger.state import LedgerState, ReservedRun
 from ppadmm.statements import keys
 from ppadmm.statements.json_schema import require_shape
+from ppadmm.statements.noise_check import knows_noise
 from ppadmm.statements.recheck import (
     TOLERANCE,
     Plain,
@@ -29,11 +30,12 @@ from ppadmm.statements.recheck import (
     knows_weights,
     require_true,
 )
+from ppadmm.summing.trust import SUM
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-FORMAT, STATEMENT_FORMAT = 1, 3
+FORMAT, STATEMENT_FORMAT = 1, 4
 DOMAIN = b"ppadmm certificate 1\n"
 WEIGHT = "its weight, which follows from all parties' records: give --agreement"
 """What the certificate of one site of many cannot show."""
@@ -46,6 +48,10 @@ NOT_PROVEN = (
     "that nothing else was released, or charged to another ledger",
 )
 """What no certificate can show."""
+NOT_PROVEN_OF_SUMS = (
+    "that no more sites put together what they know than are said to",
+    "that no site lied in a sum, or left out its share of the noise",
+)
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,12 @@ class Verdict:
         found: Plain = self.certificate["statement"]
         return found
 
+    @property
+    def not_proven(self) -> tuple[str, ...]:
+        """What no certificate of such a run can show."""
+        by_sum = self.statement["trust"]["kind"] == SUM
+        return (*NOT_PROVEN, *(NOT_PROVEN_OF_SUMS if by_sum else ()))
+
     def to_dict(self) -> Plain:
         """Return what holds, what was checked and what was not, fit for JSON."""
         statement = self.statement
@@ -77,8 +89,9 @@ class Verdict:
             "signer": self.certificate["signer"],
             "checked": list(self.checked),
             "unchecked": list(self.unchecked),
+            "trust": statement["trust"],
             "notes": list(self.notes),
-            "not_proven": list(NOT_PROVEN),
+            "not_proven": list(self.not_proven),
         }
 
 
@@ -176,13 +189,18 @@ def check(data: bytes, trusted: Sequence[str] = ()) -> Verdict:
             "It holds numbers that are too large to be those of a run."
         ) from None
     notes = tuple(f"true, and more than needed: {each}" for each in larger)
-    checked = ("form", "signature", "ε recomputed from the events of every agent", "curves")
+    checked = ["form", "signature", "ε recomputed from the events of every agent", "curves"]
     unchecked = [] if trusted else [f"that the key belongs to {signer['name']!r}: give --trust"]
     if not knows_weights(body["statement"]):
         unchecked.append(WEIGHT)
     if body["statement"]["private"] and not knows_curvature(body["statement"]):
         unchecked.append("κ of its events, which does not follow from the terms it names")
-    return Verdict(body, checked, tuple(unchecked), notes)
+    if body["statement"]["trust"]["kind"] == SUM:
+        if knows_noise(body["statement"]):
+            checked.append("its share of the noise, from N, c and the records of all sites")
+        else:
+            unchecked.append("its share of the noise, which does not follow from the terms")
+    return Verdict(body, tuple(checked), tuple(unchecked), notes)
 
 
 # -- a ledger, a run folder --------------------------------------------------------------------

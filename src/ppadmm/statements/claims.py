@@ -8,19 +8,24 @@ from typing import Any
 from ppadmm.accounting import accountant
 from ppadmm.accounting.accountant import Bound
 from ppadmm.accounting.events import Tally
+from ppadmm.statements.trust_claim import TrustClaim
 
 SEEDED = "seeded NumPy (simulation)"
 """The noise source of a run with a seed."""
-UNITS = {
-    "replace-one": "one record of one agent, replaced by any other record",
-    "zero-out": "one record of one agent, whose loss is left out (its place in n is kept)",
-}
-CAVEATS = (
+OTHER_RUNS = (
     "ε is for this run: other runs on the same records, whoever makes them, add up with it, and "
-    "only a ledger that all of them are charged to keeps the sum.",
+    "only a ledger that all of them are charged to keeps the sum."
+)
+LOCAL_PERSONS = (
     "A person with records at several agents is protected by the sum of those agents' ε, at the "
     "sum of their δ.",
     "ε is for one record: several records of one person at one agent are protected less.",
+)
+SUM_PERSONS = (
+    "ε is for one record. A person with k records, at one site or at several, is protected less: "
+    "they all move the same sums, with k times the ε and more than k times the δ.",
+)
+UNCOVERED = (
     "Test figures, running time and passes are local diagnostics: they are computed from "
     "records without noise and are not covered; do not publish them as private.",
     "Running time and memory are not protected against an observer of the machine.",
@@ -34,14 +39,20 @@ UNCONFIRMED = (
 )
 
 
+def caveats_of(by_sum: bool) -> tuple[str, ...]:
+    """Return what every statement reminds of; what several records cost differs by trust."""
+    return (OTHER_RUNS, *(SUM_PERSONS if by_sum else LOCAL_PERSONS), *UNCOVERED)
+
+
 @dataclass(frozen=True)
 class Statement:
     """What may be claimed about a run, and what may not.
 
-    `claims` are what each agent's noise was calibrated for, `epsilons` what is proven for it; the
-    run's are the largest of them.
+    `trust` says what the claim rests on. `claims` are what each agent's noise was calibrated for,
+    `epsilons` what is proven for it; the run's are the largest of them.
     """
 
+    trust: TrustClaim
     private: bool
     not_private_because: tuple[str, ...]
     unit: str
@@ -56,7 +67,7 @@ class Statement:
     releases: tuple[int, ...]
     noise_source: str
     warnings: tuple[str, ...]
-    caveats: tuple[str, ...] = CAVEATS
+    caveats: tuple[str, ...]
 
     def __post_init__(self) -> None:
         others = tuple(each for each in self.warnings if not each.startswith(WEAK))
@@ -80,18 +91,25 @@ class Statement:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, fit for JSON."""
-        return {**asdict(self), "claimed_epsilon": self.claimed_epsilon}
+        return {
+            **asdict(self),
+            "trust": self.trust.to_dict(),
+            "claimed_epsilon": self.claimed_epsilon,
+        }
 
     def __str__(self) -> str:
         return self.text()
 
     def text(self) -> str:
         """Return the statement as a few sentences."""
-        return "\n".join([self._headline(), *self._details(), *self._notes()])
+        return "\n".join([self.headline, *self._trust(), *self._details(), *self._notes()])
 
-    def _headline(self) -> str:
+    @property
+    def headline(self) -> str:
+        """The verdict; with sums it says so, before anything else."""
         if self.private:
-            return f"PRIVATE: ε = {self._spelt()} at δ = {self.delta:g} for {self.unit}."
+            how = f"PRIVATE, {self.trust.short}:" if self.trust.by_sum else "PRIVATE:"
+            return f"{how} ε = {self._spelt()} at δ = {self.delta:g} for {self.unit}."
         return "NOT PRIVATE: " + "; ".join(self.not_private_because) + "."
 
     def _spelt(self) -> str:
@@ -99,6 +117,10 @@ class Statement:
         each = [rounded_up(e) for e in self.epsilons if e is not None]
         most = rounded_up(self.epsilon or 0.0)
         return most if len(set(each)) <= 1 else f"{most} at most ({', '.join(each)} by agent)"
+
+    def _trust(self) -> list[str]:
+        """Say what the claim rests on, where there is one, or noise that would allow one."""
+        return self.trust.lines(self.private) if self.private or self.epsilon is not None else []
 
     def _details(self) -> list[str]:
         lines = []
@@ -113,9 +135,10 @@ class Statement:
                 "noise, not a guarantee."
             )
         if self.epsilon is not None:
+            many = f"All {max(self.releases)} "
+            many += "sums are covered" if self.trust.by_sum else "releases of an agent are covered"
             lines.append(
-                f"All {max(self.releases)} releases of an agent are covered "
-                f"(bound: {self.theorem}; accountant {self.accountant}); noise: "
+                f"{many} (bound: {self.theorem}; accountant {self.accountant}); noise: "
                 f"{self.noise_source}."
             )
         return lines

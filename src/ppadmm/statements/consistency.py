@@ -14,6 +14,7 @@ from ppadmm import canonical
 from ppadmm.algorithms import ALGORITHMS
 from ppadmm.errors import CertificateError
 from ppadmm.statements.recheck import WEIGHT_TOLERANCE, weight_share
+from ppadmm.summing.trust import SUM
 
 ENDED = "the run ended before its time: "
 """How the warning of a run begins that has no common model."""
@@ -23,7 +24,8 @@ Look = Callable[[Plain], Any]
 TERMS = (
     "settings_digest", "schema_digest", "delta", "adjacency", "unit", "claim.calibration",
     "run.algorithm", "run.loss", "run.rounds", "run.eta", "run.regularisation", "run.beta",
-    "run.weights", "run.features", "run.parameters", "run.edges",
+    "run.weights", "run.features", "run.parameters", "run.edges", "trust.kind", "trust.sites",
+    "trust.colluding", "trust.repeats", "trust.records",
 )  # fmt: skip
 """Entries of the statement that every certificate of a run must have alike."""
 
@@ -106,6 +108,7 @@ def _sites(bodies: Sequence[Plain]) -> Iterator[str]:
             number = _own(same[0])["agent"]
             yield f"{_who(same, bodies)} all speak of agent {number}"
     yield from _weights([body for body in alone if _own(body)["records"]], bodies)
+    yield from _shares([body for body in alone if _entry("trust.kind", body) == SUM], bodies)
 
 
 def _weights(holders: Sequence[Plain], bodies: Sequence[Plain]) -> Iterator[str]:
@@ -122,6 +125,19 @@ def _weights(holders: Sequence[Plain], bodies: Sequence[Plain]) -> Iterator[str]
     total = math.fsum(_own(body)["weight"] for body in holders)
     if not absent(bodies) and not math.isclose(total, len(holders), rel_tol=1e-9):
         yield f"the weights of {len(holders)} sites with records add up to {total:.6g}"
+
+
+def _shares(adding: Sequence[Plain], bodies: Sequence[Plain]) -> Iterator[str]:
+    """Yield who adds another share of the noise of a sum than others: all add the same."""
+    names = dict.fromkeys(chain(*(_own(body)["noise"] for body in adding)))
+    for name in names:
+        sizes = [_own(body)["noise"].get(name, 0.0) for body in adding]
+        for body, size in zip(adding, sizes, strict=True):
+            if size < max(sizes) * (1.0 - WEIGHT_TOLERANCE):
+                yield (
+                    f"{_who([body], bodies)} adds a share of {size:.6g} to the noise of a sum "
+                    f"({name}), others {max(sizes):.6g}"
+                )
 
 
 def _rate(body: Plain) -> float:

@@ -22,14 +22,14 @@ from ppadmm.registry import Registry
 from ppadmm.sampling.choice import in_words
 from ppadmm.statements.certificate import STATEMENT_FORMAT
 from ppadmm.statements.claims import (
-    CAVEATS,
     SEEDED,
     UNCONFIRMED,
-    UNITS,
     Statement,
+    caveats_of,
     delta_warnings,
     finite_or_none,
 )
+from ppadmm.statements.trust_claim import TrustClaim
 
 FORMAT, KIND = STATEMENT_FORMAT, "ppadmm privacy statement"
 UNTRIED = (
@@ -43,7 +43,8 @@ UNTRIED = (
 class AgentFacts:
     """One agent: what its noise was calibrated for, how often it spoke, and its events.
 
-    `weight` is how much it counts in the objective.
+    `weight` is how much it counts in the objective. `noise` has the sizes of the noise it adds: of
+    its own, or of its share of a sum's.
     """
 
     number: int
@@ -54,6 +55,7 @@ class AgentFacts:
     releases: int
     reserved: Tally
     spent: Tally
+    noise: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -83,8 +85,9 @@ class Tuning:
 class RunFacts:
     """The public terms of a run, with tallies and numbers of releases for each agent.
 
-    `method` has nothing left open; `loss` is the one that it comes to with these classes. `schema`
-    and `settings` are digests. `warnings` and `caveats` are this run's own; the usual ones follow.
+    `method` has nothing left open; `loss` is the one that it comes to with these classes. `total`
+    counts the records of all sites, of whom `agents` may be one. `schema` and `settings` are
+    digests. `warnings` and `caveats` are this run's own; the usual ones follow.
     """
 
     method: MethodSpec
@@ -94,6 +97,7 @@ class RunFacts:
     parameters: int
     edges: tuple[tuple[int, int], ...]
     agents: tuple[AgentFacts, ...]
+    total: int
     schema: str
     settings: str
     public: tuple[str, ...]
@@ -104,6 +108,12 @@ class RunFacts:
     caveats: tuple[str, ...] = ()
     tuning: Tuning = Tuning()
     booked: dict[str, Any] | None = None
+
+    @property
+    def trust(self) -> TrustClaim:
+        """What the claim rests on."""
+        sites = 1 + max((max(edge) for edge in self.edges), default=0)
+        return TrustClaim.of(self.method, sites, self.total)
 
     @property
     def bounds(self) -> list[Bound]:
@@ -140,9 +150,10 @@ def statement_of(facts: RunFacts) -> Statement:
     proven = finite_or_none(worst.epsilon)
     each = tuple(finite_or_none(bound.epsilon) for bound in bounds)
     return Statement(
+        trust=facts.trust,
         private=not facts.not_private_because,
         not_private_because=facts.not_private_because,
-        unit=UNITS[method.adjacency],
+        unit=facts.trust.unit(method.adjacency),
         adjacency=method.adjacency,
         epsilon=proven,
         delta=method.delta,
@@ -154,7 +165,7 @@ def statement_of(facts: RunFacts) -> Statement:
         releases=tuple(agent.releases for agent in facts.agents),
         noise_source=facts.noise_source,
         warnings=(*facts.warnings, *_usual_warnings(facts, each)),
-        caveats=(*facts.caveats, *CAVEATS),
+        caveats=(*facts.caveats, *caveats_of(facts.trust.by_sum)),
     )
 
 
@@ -225,6 +236,7 @@ def disclosure_of(facts: RunFacts, statement: Statement) -> dict[str, Any]:
         "kind": KIND,
         "version": __version__,
         "started": facts.started,
+        "trust": statement.trust.to_dict(),
         "private": statement.private,
         "not_private_because": list(statement.not_private_because),
         "unit": statement.unit,
@@ -264,6 +276,7 @@ def _agents(facts: RunFacts) -> list[dict[str, Any]]:
             "epsilon": finite_or_none(bound.epsilon),
             "bound": bound.theorem,
             "releases": agent.releases,
+            "noise": agent.noise,
             "reserved": to_plain(agent.reserved),
             "booked": to_plain(agent.spent),
         }

@@ -20,7 +20,9 @@ from ppadmm.accounting.calibration import Budget
 from ppadmm.algorithms import ALGORITHMS
 from ppadmm.algorithms.weights import share
 from ppadmm.errors import CertificateError
-from ppadmm.statements.claims import SEEDED, UNITS
+from ppadmm.statements.claims import SEEDED
+from ppadmm.statements.noise_check import require_noise
+from ppadmm.statements.trust_claim import TrustClaim
 
 TOLERANCE = 1e-6
 """Relative difference of the two accountants that is put down to rounding and their searches."""
@@ -36,6 +38,7 @@ def require_true(statement: Plain) -> list[str]:
 
     Return every figure that is larger than the events need, in words.
     """
+    _require_trust(statement)
     _require_protected(statement)
     delta = statement["delta"]
     found = [_epsilons(agent["reserved"], [delta])[0] for agent in statement["agents"]]
@@ -48,6 +51,7 @@ def require_true(statement: Plain) -> list[str]:
     _require_largest(statement)
     _require_weights(statement)
     _require_curvature(statement)
+    require_noise(statement)
     _require_verdict(statement)
     _require_tuned(statement)
     more += _require_curves(statement)
@@ -266,12 +270,36 @@ def _are_proven(statement: Plain) -> bool:
     return all(None not in pair and pair[0] <= pair[1] for pair in pairs)
 
 
+def _require_trust(statement: Plain) -> None:
+    """Check that what ε rests on fits the run, is told in its own words, and is one for all."""
+    claim, said = TrustClaim.from_dict(statement["trust"]), statement["trust"]
+    recipe = ALGORITHMS.get(statement["run"]["algorithm"])
+    edges, agents = statement["run"]["edges"], statement["agents"]
+    sites = 1 + max((max(edge) for edge in edges), default=0)
+    if claim.sites != sites:
+        raise CertificateError(f"It names {claim.sites} sites, its network has {sites}.")
+    if claim.by_sum != (claim.colluding is not None):
+        raise CertificateError("It names how many may collude without sums, or sums without it.")
+    if claim.by_sum and not (recipe is None or recipe.sums):
+        raise CertificateError(f"{statement['run']['algorithm']!r} has no sums that hide sites.")
+    if not 0 <= (claim.colluding or 0) < sites:
+        raise CertificateError(f"Of {sites} sites {claim.colluding} cannot collude.")
+    if said != claim.to_dict():
+        raise CertificateError(f"Its words are not those of trust {claim.name!r}.")
+    held, whole = sum(agent["records"] for agent in agents), len(agents) >= _network(statement)
+    if claim.records < held or (whole and claim.records != held):
+        raise CertificateError(f"It names {claim.records} records, its agents have {held}.")
+    if claim.by_sum and len({agent["claimed"] for agent in agents}) > 1:
+        raise CertificateError("Sums have one ε for all sites, it claims several.")
+
+
 def _require_protected(statement: Plain) -> None:
     """Check that the words say what the events protect, and that secret noise does."""
     adjacency, unit = statement["adjacency"], statement["unit"]
-    if unit != UNITS[adjacency]:
+    protected = TrustClaim.from_dict(statement["trust"]).unit(adjacency)
+    if unit != protected:
         raise CertificateError(
-            f"It speaks of {unit!r}; what {adjacency} protects is {UNITS[adjacency]!r}."
+            f"It speaks of {unit!r}; what {adjacency} protects is {protected!r}."
         )
     try:
         for agent in statement["agents"]:

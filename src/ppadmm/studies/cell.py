@@ -206,7 +206,7 @@ def _batch(
     noise = SeededNoise(tuple(seed for _ in methods for seed in seeds))
     settings = _settings(cell, methods, len(seeds))
     agents = make_agents(cell.algorithm, sites, [settings] * len(sites), noise)
-    trace = local.run(agents)
+    trace = local.run(agents).since(cell.trusting.announced)
     model = trace.model(federation.weights(cell, budgets))
     errors = judge(federation.held_out, model, federation.schema.classes, areas=False).error
     losses = _train_losses(federation, model)

@@ -21,6 +21,7 @@ from ppadmm.datasets import load
 from ppadmm.runs.specification import require_even, usual_partition
 from ppadmm.studies.cell import Cell, CellResult, check, deal_seeds, fingerprint
 from ppadmm.studies.sweep import Progress, Runner, sweep
+from ppadmm.summing.trust import LOCAL, SUM
 
 SIMULATION = "a comparison is a simulation with known seeds"
 """Why no comparison is private."""
@@ -48,6 +49,8 @@ class Grid(MethodSpec):
         As in `ppadmm.RunSpec`.
     eta, beta, regularisation, knots, speaking
         As in `ppadmm.RunSpec`.
+    trust, colluding, repeats
+        As in `ppadmm.RunSpec`, of the algorithms that have sums; the others have local trust.
     algorithm : str
         Each of `algorithms` in turn; what is given here does not count.
     """
@@ -67,12 +70,13 @@ class Grid(MethodSpec):
     data_dir: str | None = None
 
     def __post_init__(self) -> None:
+        for name in self.algorithms:
+            recipe_named(name)
+        object.__setattr__(self, "algorithm", self._first())
         super().__post_init__()
         object.__setattr__(self, "data", spelt(self.data))
         if not self.partition:
             object.__setattr__(self, "partition", usual_partition(self.data))
-        for name in self.algorithms:
-            recipe_named(name)
         for epsilon in self.epsilons:
             Budget(epsilon, self.delta)
         if self.records is not None:
@@ -82,6 +86,11 @@ class Grid(MethodSpec):
         checks.count("agents", self.agents)
         checks.count("seeds", self.seeds)
         checks.count("splits", self.splits)
+
+    def _first(self) -> str:
+        """Return an algorithm that all of the method fits, if there is one."""
+        summing = [name for name in self.algorithms if recipe_named(name).sums]
+        return next(iter(summing if self.trust == SUM else ()), self.algorithms[0])
 
     @classmethod
     def of(cls, algorithms: str = "all", **given: Any) -> "Grid":
@@ -105,6 +114,8 @@ class Grid(MethodSpec):
     def _cells(self, algorithm: str, digest: str) -> list[Cell]:
         shared = {name: value for name, value in vars(self).items() if name not in OWN}
         own = {"algorithm": algorithm, "data_digest": digest}
+        if not recipe_named(algorithm).sums:
+            own |= {"trust": LOCAL}
         return [
             check(Cell(**{**shared, **own, "split": split, "seeds": seeds}))
             for split, seeds in deal_seeds(self.seeds, self.splits)
@@ -115,12 +126,13 @@ class Grid(MethodSpec):
 class ComparisonRow:
     """One algorithm at one ε over all seeds. `epsilon` is None without noise.
 
-    `ran` is the algorithm, or what a single agent runs in its place. `records` has every agent's
-    number of training records, for each split.
+    `ran` is the algorithm, or what a single agent runs in its place; `trust` is whom its sites
+    trust. `records` has every agent's number of training records, for each split.
     """
 
     algorithm: str
     ran: str
+    trust: str
     partition: str
     agent_names: tuple[str, ...]
     records: tuple[tuple[int, ...], ...]
@@ -184,6 +196,7 @@ def _row(cell: Cell, outcomes: Sequence[CellResult]) -> ComparisonRow:
     return ComparisonRow(
         algorithm=cell.algorithm,
         ran=outcomes[0].ran,
+        trust=f"sum, c = {cell.colluding}" if cell.trusting.by_sum else LOCAL,
         partition=cell.partition,
         agent_names=outcomes[0].agent_names,
         records=tuple(outcome.records for outcome in outcomes),

@@ -6,6 +6,7 @@ from ppadmm.data import Partition
 from ppadmm.runs.tables import fill, table
 from ppadmm.runs.text import MOST_NAMED
 from ppadmm.studies.compare import ComparisonRow
+from ppadmm.summing.trust import LOCAL
 
 HEAD = ("algorithm", "ε", "test error", "train loss", "messages", "rounds", "η", "proven ε")
 
@@ -42,7 +43,7 @@ def _alone(rows: Sequence[ComparisonRow]) -> str:
 def _cells(row: ComparisonRow) -> tuple[str, ...]:
     figures = row.to_dict()
     return (
-        row.algorithm,
+        row.algorithm if row.trust == LOCAL else f"{row.algorithm} ({row.trust})",
         "∞" if row.epsilon is None else f"{row.epsilon:g}",
         f"{figures['test_error_mean']:.4f} ± {figures['test_error_std']:.4f}",
         f"{figures['train_loss_mean']:.4f} ± {figures['train_loss_std']:.4f}",

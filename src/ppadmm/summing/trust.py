@@ -53,6 +53,11 @@ class Trust:
                 f"Of {members} sites {self.colluding} may collude, so that nobody's noise is "
                 f"left; choose colluding below {members}, or trust local."
             )
+        if members < 2:
+            raise InputError(
+                "A sum of one site is what that site says; sums need two sites or more, or choose "
+                "trust local."
+            )
         return members - self.colluding
 
 

@@ -143,6 +143,26 @@ def test_wherever_an_actor_dies_the_numbers_are_those_of_the_local_engine(
     assert np.mean([end.passes for end in endings]) == expected.passes
 
 
+BY_SUMS = [replace(SMALL, algorithm="newton", trust=trust, repeats=1) for trust in ("local", "sum")]
+
+
+@pytest.mark.parametrize("spec", BY_SUMS, ids=("local", "sum"))
+@pytest.mark.parametrize("point", POINTS)
+def test_sums_are_those_of_the_local_engine_wherever_an_actor_dies(
+    monkeypatch, tmp_path, point, spec
+):
+    """Keys, masks and the place in the books come back with the checkpoint."""
+    expected = run_here(replace(spec, seed=4))
+    owner, name, before = POINTS[point]
+    dying(monkeypatch, owner, name, {2, 5, 6, 11}, before)
+    trace, endings = Stage(replace(spec, seed=4), tmp_path).run()
+    first = len(trace.releases) - len(expected.trace.releases)  # keys are no releases
+    np.testing.assert_array_equal(trace.releases[first:], expected.trace.releases)
+    models = np.stack([end.model for end in endings])
+    np.testing.assert_array_equal(models, expected.trace.models)
+    assert [end.spent[0] for end in endings] == expected.spent
+
+
 @pytest.mark.parametrize("algorithm", ["pp", "ipp"])
 @pytest.mark.parametrize("point", POINTS)
 def test_secure_noise_is_used_once_wherever_an_actor_dies(monkeypatch, tmp_path, point, algorithm):
@@ -276,6 +296,17 @@ def test_the_same_numbers_as_the_local_engine(ray_cluster):
     for name in ALIKE:
         assert getattr(there, name) == getattr(here, name), name
     assert there.statement == here.statement
+
+
+@pytest.mark.parametrize("spec", BY_SUMS, ids=("local", "sum"))
+def test_the_same_sums_as_the_local_engine(ray_cluster, spec):
+    prepared = prepare(replace(spec, seed=3))
+    here, there = run(prepared), run(prepared, engine=actors.run)
+    np.testing.assert_array_equal(there.trace.models, here.trace.models)
+    np.testing.assert_array_equal(there.trace.releases, here.trace.releases)
+    np.testing.assert_array_equal(there.model, here.model)
+    for name in ALIKE:
+        assert getattr(there, name) == getattr(here, name), name
 
 
 @pytest.mark.parametrize("seed", [1, None])

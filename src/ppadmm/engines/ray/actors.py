@@ -268,7 +268,8 @@ def _driven(
         if on_round is not None:
             on_round(t)
     endings = tasks.fetched(ray, [host.finish.remote(messages, own) for host, own in hosts])
-    return Trace.of(releases), endings
+    models = [end.model for end in endings if end.model is not None]
+    return Trace.of(releases, np.stack(models) if models else None), endings
 
 
 @contextmanager

@@ -77,7 +77,8 @@ class Line:
         key, appeared = key_of(link.run, neighbour), _zenoh().SampleKind.PUT
 
         def take(sample: "zenoh.Sample") -> None:
-            inbox.put(neighbour, len(sample.payload), sample.payload.to_bytes)
+            payload = sample.payload
+            inbox.put(neighbour, len(payload), payload.to_bytes)
 
         def watch(token: Any) -> None:
             inbox.link(neighbour, str(token.key_expr), token.kind == appeared)

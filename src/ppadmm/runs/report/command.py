@@ -21,7 +21,8 @@ def command(
     A run that was charged to a ledger names it: without it the next one would be charged to none.
     None if a setting can be made from Python only.
     """
-    from_python = isinstance(spec["schema"], Mapping)  # a Schema, not the path of one
+    # a Schema, not the path of one; or sums that may be made again
+    from_python = isinstance(spec["schema"], Mapping) or spec["repeats"]
     if from_python or spec["speaking"]["clip"] != DEFAULTS["speaking"]["clip"]:
         return None
     data = spec["data"]

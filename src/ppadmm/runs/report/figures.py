@@ -87,6 +87,11 @@ class Figures:
         return pooled or self.result["agents"] == 1
 
     @property
+    def everyone(self) -> bool:
+        """Whether all sites hear all others, so that they have one model in common."""
+        return self.recipe is not None and self.recipe.everyone
+
+    @property
     def shared(self) -> bool:
         """Whether agents listen to one another, so that the noise of one is in all models."""
         return self.recipe is None or (self.recipe.listens and not self.recipe.pooled)
@@ -96,6 +101,12 @@ class Figures:
         """Every agent's number of neighbours."""
         ends = [end for edge in self.result["graph"]["edges"] for end in edge]
         return [ends.count(i) for i in range(self.result["agents"])]
+
+    @property
+    def hearers(self) -> list[int]:
+        """To how many others every agent speaks: neighbours, or everybody."""
+        others = self.result["agents"] - 1
+        return [others] * (others + 1) if self.everyone else self.degrees
 
     @cached_property
     def agents(self) -> list[AgentRow]:
@@ -114,7 +125,7 @@ class Figures:
             budget=self._budget(i),
             epsilon=self.statement["epsilons"][site],
             releases=None if self.pooled else releases,
-            messages=None if self.pooled or releases is None else releases * self.degrees[i],
+            messages=None if self.pooled or releases is None else releases * self.hearers[i],
             noise=self.result["noise"][site],
             accuracy=None if error is None or self.pooled else 1.0 - error,
             log_loss=None if self.pooled else self._at("test_log_loss_per_agent", i),
@@ -140,7 +151,7 @@ class Figures:
     def messages(self) -> tuple[int, int]:
         """How many messages were sent, and how many speaking in every round would have taken."""
         sent = sum(row.messages or 0 for row in self.agents)
-        return sent, 0 if self.pooled else self.result["rounds"] * sum(self.degrees)
+        return sent, 0 if self.pooled else self.result["rounds"] * sum(self.hearers)
 
     @property
     def raster(self) -> list[list[float]]:

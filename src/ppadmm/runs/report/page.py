@@ -226,7 +226,7 @@ def _guess(best: float | None) -> Markup | None:
 
 def _accuracy(figures: Figures) -> Markup | None:
     result = figures.result
-    if "test_error" not in result or figures.pooled:
+    if "test_error" not in result or figures.pooled or figures.everyone:
         return None
     rows = [(row.name, row.accuracy or 0.0) for row in figures.agents]
     marks = [
@@ -252,7 +252,7 @@ def _history(figures: Figures, name: str, words: str) -> Markup | None:
 
 def _distance(figures: Figures) -> Markup | None:
     found = figures.distances
-    if len(found["rounds"]) < 2 or figures.run.releases.shape[1] < 2:
+    if len(found["rounds"]) < 2 or figures.run.releases.shape[1] < 2 or figures.everyone:
         return None
     pairs = (("single releases", "releases"), ("averages", "averages"))
     lines = [Series(name, found["rounds"], found[key]) for name, key in pairs]
