@@ -172,9 +172,9 @@ def descend(risk, sigma, steps, etas, shares, seeds, way=RULE, single=True):
 
 def metric(released, d, loss, eta, way):
     if way.floor:
-        return newton.StepMetric.of(released, d, loss.smoothness, eta, 0.0)
+        return newton.Preconditioner.of(released, d, loss.smoothness, eta, 0.0)
     values, basis = np.linalg.eigh(newton.unfolded(released, d))
-    return newton.StepMetric(basis, 1.0 / (loss.smoothness * np.maximum(values, 0.0) + eta))
+    return newton.Preconditioner(basis, 1.0 / (loss.smoothness * np.maximum(values, 0.0) + eta))
 
 
 def require_same_theta():

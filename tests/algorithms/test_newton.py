@@ -17,7 +17,7 @@ from ppadmm.accounting.interop import to_dp_event, without_sampler
 from ppadmm.algorithms import newton
 from ppadmm.algorithms.base import Site, site_in
 from ppadmm.algorithms.defaults import Sizes
-from ppadmm.algorithms.newton import Sensitivities, StepMetric, folded, moments, unfolded
+from ppadmm.algorithms.newton import Preconditioner, Sensitivities, folded, moments, unfolded
 from ppadmm.algorithms.weights import site_weights
 from ppadmm.data import Shard
 from ppadmm.engines import local
@@ -341,7 +341,7 @@ def test_beyond_the_widest_the_diagonal_helps_and_does_not_overshoot(trust):
 
 def test_a_diagonal_that_is_all_noise_leaves_the_damping():
     released = -np.ones(newton.WIDEST + 1)
-    metric = StepMetric.of(released, len(released), 0.25, 0.5, 0.0)
+    metric = Preconditioner.of(released, len(released), 0.25, 0.5, 0.0)
     np.testing.assert_array_equal(
         metric.apply(np.ones(len(released))), 2.0 * np.ones(len(released))
     )
@@ -350,7 +350,7 @@ def test_a_diagonal_that_is_all_noise_leaves_the_damping():
 def test_the_metric_floors_eigenvalues_at_the_damping():
     basis = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0]
     released = folded(basis @ np.diag([4.0, 0.4, 0.04, -1.0]) @ basis.T)
-    metric = StepMetric.of(released, 4, 0.25, 0.1, 0.01)
+    metric = Preconditioner.of(released, 4, 0.25, 0.1, 0.01)
     expected = basis @ np.diag(1.0 / (np.array([1.0, 0.1, 0.1, 0.1]) + 0.01)) @ basis.T
     gradient = np.arange(8.0)
     both = np.concatenate([expected @ gradient[:4], expected @ gradient[4:]])

@@ -71,10 +71,11 @@ def test_a_note_between_peers():
         signatures={0: "aa", 2: "bb"}, finals=(0,), reason="weg für heute",
     )  # fmt: skip
     text = (
-        '{"agreement":null,"digest":"' + "ab" * 32 + '","exchange":0,"finals":[0],"parts":[],'
-        '"phase":"rounds","proposals":[],'
-        '"reason":"weg f\\u00fcr heute","round":3,"settled":false,'
-        '"signatures":{"0":"aa","2":"bb"},"time":1.5,"version":"0.0"}'
+        '{"agreement":null,"digest":"'
+        + "ab" * 32
+        + '","exchange":0,"finals":[0],"parts":[],"phase":"rounds","proposals":[]'
+        ',"reason":"weg f\\u00fcr heute","round":3,"settled":false,"signatures":'
+        '{"0":"aa","2":"bb"},"time":1.5,"version":"0.0"}'
     )
     signature = (
         "4ba4ad6e2db7eb80007390d50f699fb1174195de242fe7459ec84d67322aa4ce"

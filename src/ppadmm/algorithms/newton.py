@@ -94,7 +94,7 @@ def moments(risk: Risk) -> Array:
 
 
 @dataclass(frozen=True)
-class StepMetric:
+class Preconditioner:
     """P: an orthogonal basis (d, d), or None for the axes, and its eigenvalues there (d,)."""
 
     basis: Array | None
@@ -103,7 +103,7 @@ class StepMetric:
     @classmethod
     def of(
         cls, released: Array, features: int, smoothness: float, damping: float, ridge: float
-    ) -> "StepMetric":
+    ) -> "Preconditioner":
         """Return the metric that follows from noisy second moments."""
         if is_full(features):
             values, basis = np.linalg.eigh(unfolded(released, features))
@@ -193,7 +193,7 @@ class Iterate:
 
     theta: Array
     summed: Array
-    metrics: tuple[StepMetric, ...] = ()
+    metrics: tuple[Preconditioner, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -268,11 +268,11 @@ class NoisyNewton(SumAlgorithm):
         counted = sum(t * t for t in range(1, steps + 1))
         return np.asarray(held.summed / counted) if counted else held.theta
 
-    def _metrics(self, total: Array) -> tuple[StepMetric, ...]:
+    def _metrics(self, total: Array) -> tuple[Preconditioner, ...]:
         smoothness = self.site.risk.loss.smoothness
         rows = zip(total, self.damping, self.ridge, strict=True)
         return tuple(
-            StepMetric.of(row, self.features, smoothness, float(eta), float(own))
+            Preconditioner.of(row, self.features, smoothness, float(eta), float(own))
             for row, eta, own in rows
         )
 

@@ -80,8 +80,8 @@ def averaged(models: Array, weights: Sequence[float]) -> Array:
 class Ending:
     """What is left of an agent after a run, in whichever process it was; one tally per replicate.
 
-    `scales` are the sizes (R,) of its noises, `passes` how often it read its records. Its `model`
-    (R, d) is given, where that is no average of its releases.
+    `scales` are the sizes (R,) of its noises, `passes` how often it read its records. `model`
+    (R, d) is its own, where it is no average of its releases.
     """
 
     reserved: tuple[Tally, ...]
