@@ -80,7 +80,7 @@ def test_every_algorithm_ends_with_a_summary(command, algorithm):
     out = done.out
     assert done.code == 0
     assert "test accuracy" in out
-    private = algorithm in ("pp", "ipp", "gradient", "one-shot", "centralised")
+    private = algorithm in ("pp", "ipp", "gradient", "newton", "one-shot", "centralised")
     assert ("\nPRIVATE: ε = 1 " in out) == private
     assert ("\nNOT PRIVATE: " in out) != private
 

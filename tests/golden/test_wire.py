@@ -40,15 +40,17 @@ def test_a_note_between_peers():
         signatures={0: "aa", 2: "bb"}, finals=(0,), reason="weg für heute",
     )  # fmt: skip
     text = (
-        '{"agreement":null,"digest":"' + "ab" * 32 + '","finals":[0],"phase":"rounds",'
-        '"reason":"weg f\\u00fcr heute","round":3,"settled":false,'
-        '"signatures":{"0":"aa","2":"bb"},"time":1.5,"version":"0.0"}'
+        '{"agreement":null,"digest":"'
+        + "ab" * 32
+        + '","exchange":0,"finals":[0],"parts":[],"phase":"rounds","proposals":[]'
+        ',"reason":"weg f\\u00fcr heute","round":3,"settled":false,"signatures":'
+        '{"0":"aa","2":"bb"},"time":1.5,"version":"0.0"}'
     )
     signature = (
-        "96b892563c3eefb4edddb40305baf466c03f4ecac8c124fe9e804fd0c630975b"
-        "e96a161ffd85084a9dd02832bdbbfc82f28a965aeea40e05629e0a338f160c07"
+        "4ba4ad6e2db7eb80007390d50f699fb1174195de242fe7459ec84d67322aa4ce"
+        "20d0ca89f99685470317d8a50d1e3613c2963126993b476ed578859be21a2c0d"
     )
-    head = bytes.fromhex("50504144020301000000f0000000")
+    head = bytes.fromhex("5050414402030100000017010000")
     assert note.encode(key(1)) == head + text.encode() + bytes.fromhex(signature)
 
 

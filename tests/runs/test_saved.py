@@ -139,7 +139,7 @@ class TestRefused:
     def test_another_format(self, tmp_path):
         folder = copy_of("private", tmp_path / "run")
         change(folder, "result.json", format=99)
-        self.refuse(folder, "has format 99, and this version reads format 2")
+        self.refuse(folder, "has format 99, and this version reads format 3")
         result = json.loads((folder / "result.json").read_text())
         del result["format"]
         (folder / "result.json").write_text(json.dumps(result))

@@ -38,6 +38,8 @@ PART = 4
 PROPOSAL = 5
 WIDTH = {PART: 8, PROPOSAL: 4}
 """Bytes of one entry of the payload."""
+SLOWEST = 1 << 20
+"""Bytes a second: a long word that may still be on its way is not said again."""
 START = HEAD.size + 8
 """Where the payload begins."""
 
@@ -166,7 +168,8 @@ class Shelf:
         """Note that a word went out just now."""
         _, pause = self._due.get(name, (0.0, self.pace.first / self.pace.factor))
         pause = min(pause * self.pace.factor, self.pace.longest)
-        self._due[name] = self.clock() + pause, pause
+        on_its_way = len(self.get(*name) or b"") / SLOWEST
+        self._due[name] = self.clock() + pause + on_its_way, pause
 
     def lacking(self, kind: int, exchange: int, held: Collection[int]) -> list[Word]:
         """Return which words of an exchange may be said to one who holds those of `held`."""
