@@ -157,8 +157,8 @@ SUMS = (
         (
             Change(
                 "peers/agreement.py",
-                "            epsilon = min(party.epsilon for party in self.parties)\n",
-                "            epsilon = self.parties[agent].epsilon\n",
+                "            return min(party.epsilon for party in self.parties)\n",
+                "            return self.parties[agent].epsilon\n",
             ),
         ),
         quick=True,
