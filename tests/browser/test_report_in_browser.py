@@ -180,7 +180,7 @@ def test_the_figures_can_be_saved(show):
     with page.expect_download() as download:
         page.locator("#save").click()
     assert download.value.suggested_filename == "figures.json"
-    assert '"format": 1' in download.value.path().read_text()
+    assert '"format": 3' in download.value.path().read_text()
 
 
 def test_the_public_page_works_as_well(show, tmp_path):

@@ -199,7 +199,7 @@ def test_sites_whose_noise_drowns_the_others_are_named(ppadmm):
     run = (*run, "--weights", "equal")
     told = ppadmm(*run, "--records", "110,110,4", "--no-save")
     assert "Hint: The noise of agent 2 (4 records) drowns what the others learn" in told.err
-    *_, hint = ppadmm(*run, "--records", "110,110,4", "--json").json["hints"]
+    hint, *_ = ppadmm(*run, "--records", "110,110,4", "--json").json["hints"]
     assert "13 times less noise" in hint
     ppadmm(*run, "--records", "110,110,4", "--out", "drowned")
     assert f"Hint.</strong> {hint}" in Path("drowned/report.html").read_text()

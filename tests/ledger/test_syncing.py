@@ -7,13 +7,15 @@ import pytest
 
 from ppadmm.accounting.protection import STANDARD
 from ppadmm.agent import Agent, Send
+from ppadmm.algorithms.sums import SumAlgorithm
 from ppadmm.engines import local
 from ppadmm.ledger import owner
 from ppadmm.ledger.chain import read_rows, verify
 from ppadmm.ledger.owner import OwnerLedger
 from ppadmm.ledger.protocol import Lost
 from ppadmm.noise import SeededNoise
-from tests.ledger.killed_runs import BUDGET, GRAPH, ROUNDS, RULES
+from ppadmm.sum_agent import SumAgent
+from tests.ledger.killed_runs import BUDGET, GRAPH, RULES
 from tests.ledger.ledgers import AGENTS, ONE, RECORDS, SENT, filled, granted
 
 NORMAL, FULL = 1, 2
@@ -48,8 +50,12 @@ def agents_on(ledger, kind, noise):
     ledger.grant("people", BUDGET)
     asked = [(i, rule.reserved[0]) for i, rule in enumerate(rules)]
     run = ledger.reserve_run("people", RECORDS, kind, asked, STANDARD)
-    near = [GRAPH.neighbours(i) for i in range(GRAPH.size)]
-    return run, [Agent(r, i, near[i], [run.agent(i)], noise) for i, r in enumerate(rules)]
+    kinds = [SumAgent if isinstance(rule, SumAlgorithm) else Agent for rule in rules]
+    made = [
+        kind(rule, i, rule.site.neighbours, [run.agent(i)], noise)
+        for i, (kind, rule) in enumerate(zip(kinds, rules, strict=True))
+    ]
+    return run, made
 
 
 @pytest.mark.parametrize("kind", sorted(RULES))
@@ -57,7 +63,7 @@ def test_an_agent_waits_for_the_disk_once_a_round(watched, kind):
     run, agents = agents_on(watched, kind, SeededNoise((0,)))
     watched._db.commits.clear()
     local.run(agents)
-    assert watched._db.commits.count(FULL) == ROUNDS * GRAPH.size
+    assert watched._db.commits.count(FULL) == agents[0].algorithm.rounds * GRAPH.size
     run.close()
 
 

@@ -204,7 +204,10 @@ def renamed(body):
     ("change", "words"),
     [
         (renamed, "signer.name is 'clinic', agreed is 'site-3'"),
-        (put("statement", "agents", 0, "records", 4000), "[[3, 'site-3', 4000, 1.0]], agreed is"),
+        (
+            put("statement", "agents", 0, "records", 4000),
+            "names 2000 records, its agents have 4000",
+        ),
         (put("statement", "run", "rounds", 17), "run.rounds is 17, agreed is 16"),
         (put("peers", []), "peers is [], agreed is ["),
         (put("statement", "settings_digest", "ab" * 32), "of the agreement abababababab…"),

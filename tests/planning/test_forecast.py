@@ -109,7 +109,7 @@ def test_an_easy_problem_is_not_taken_for_one_with_a_rare_class(classes, known, 
 
 def test_changes_are_sorted_and_a_larger_budget_helps(small):
     gains = {change.name: change for change in small.changes}
-    assert set(gains) == {"epsilon", "records", "features", "agents", "adjacency"}  # ring of 3
+    assert set(gains) == {"epsilon", "records", "features", "agents", "adjacency", "trust"}
     assert [c.gain for c in small.changes] == sorted((c.gain for c in small.changes), reverse=True)
     for name in ("epsilon", "records"):
         assert gains[name].gain > 2 * gains[name].uncertainty > 0.0
@@ -261,7 +261,7 @@ def test_rounds_are_those_of_the_rule():
 
 def test_the_json_has_all_of_it(small):
     plain = json.loads(json.dumps(small.to_dict(), allow_nan=False))
-    assert plain["format"] == 2
+    assert plain["format"] == 3
     assert plain["reads_private_data"] is False
     assert plain["records"] == [600] * 3
     assert plain["settings"]["bytes_per_agent_and_round"] == 2 * 2 * 8 * 10

@@ -31,6 +31,9 @@ from ppadmm.studies.sweep import CellStore, sweep
 from tests.studies.people import write_people
 
 CHANGED = {
+    "trust": "sum",
+    "colluding": 2,
+    "repeats": 1,
     "knots": 4,
     "weights": "equal",
     "adjacency": "zero-out",
@@ -197,7 +200,8 @@ def test_two_sweeps_may_share_a_folder(tmp_path, cell):
 def test_every_setting_counts_in_the_digest(cell):
     names = {field.name for field in fields(cell)} - {"data_dir", "schema"}
     assert names == set(CHANGED), "a field of a cell without a case here"
-    changed = [replace(cell, **{name: value}) for name, value in CHANGED.items()]
+    changed = [replace(cell, **{name: value}) for name, value in CHANGED.items() if name != "trust"]
+    changed.append(replace(cell, algorithm="newton", trust=CHANGED["trust"]))
     assert len({cell.digest(), *(other.digest() for other in changed)}) == len(changed) + 1
 
 
